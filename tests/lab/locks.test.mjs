@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, it } from 'node:test';
 import { begin, holdfast } from '../support/cli.mjs';
-import { assertTook, tempDir, until } from '../support/server.mjs';
+import { tempDir, until } from '../support/server.mjs';
 
 const FAULTS = ['client_paused', 'client_killed', 'server_killed', 'server_empty', 'minority_lost', 'clock_forward', 'clock_back',
   'cut_short', 'cut_long'];
@@ -14,17 +14,18 @@ const hasFaketime = fs.readdirSync('/usr/lib').some((dir) => fs.existsSync(`/usr
 
 describe('holdfast lab locks', () => {
   let told; // by sqlite and by redis, each measured by a process of its own
-  const measure = async (name) => {
-    const { code, stdout, stderr } = await holdfast(undefined, ['lab', 'locks', '--quick', '--servers', name, '--json']);
-    assert.ok([0, 1].includes(code), stderr);
-    const one = JSON.parse(stdout);
-    assert.equal(one.ok, code === 0);
-    return one;
-  };
   const of = (name) => drivers().find(({ driver }) => driver === name);
   const drivers = () => told.flatMap(({ drivers: measured }) => measured);
 
-  before(async () => { told = await Promise.all(['sqlite', 'redis'].map(measure)); });
+  before(async () => {
+    const runs = await Promise.all(['sqlite', 'redis'].map((name) => holdfast(undefined, ['lab', 'locks', '--quick', '--servers', name, '--json'])));
+    told = runs.map(({ code, stdout, stderr }) => {
+      assert.ok([0, 1].includes(code), stderr);
+      const one = JSON.parse(stdout);
+      assert.equal(one.ok, code === 0);
+      return one;
+    });
+  });
 
   it('measures the drivers that it was asked for', () => {
     assert.deepEqual(told.map(({ object }) => object), ['lab.locks', 'lab.locks']);
@@ -37,8 +38,7 @@ describe('holdfast lab locks', () => {
     for (const { driver, speed, hand_over: crowds } of drivers()) {
       assert.equal(speed.why, null, driver);
       assert.ok(speed.n >= 3 && speed.p50_us > 0 && speed.p50_us <= speed.p99_us, JSON.stringify(speed));
-      assert.ok(speed.n / speed.per_second > told[0].seconds / 2, JSON.stringify(speed));
-      assertTook(1000 * speed.n / speed.per_second, 2000 * told[0].seconds, driver);
+      assert.ok(Math.abs(speed.n / speed.per_second - told[0].seconds) < told[0].seconds, JSON.stringify(speed));
       assert.deepEqual(crowds.map(({ waiters }) => waiters), [2, 4, 8]);
       for (const crowd of crowds) {
         assert.ok(crowd.n >= 3 && crowd.p50_us > 0 && crowd.p50_us <= crowd.p99_us, JSON.stringify(crowd));
@@ -58,24 +58,17 @@ describe('holdfast lab locks', () => {
   it('frees the lock of a killed holder within its TTL', () => {
     for (const { driver, faults: { client_killed: killed } } of drivers()) {
       assert.deepEqual([killed.why, killed.locks, killed.kept, killed.stuck, killed.overlaps], [null, 3, 0, 0, 0], driver);
-      // The holder may have been stopped, with its lease near its end, long before it was killed.
-      assert.ok(killed.gap_p50_ms > (process.env.HF_SOAK === '1' ? 0.4 * told[0].ttl_ms : 0), `${driver}: ${killed.gap_p50_ms} ms`);
-      assertTook(killed.gap_p50_ms, told[0].ttl_ms + 500, driver);
+      assert.ok(killed.gap_p50_ms > 0.4 * told[0].ttl_ms && killed.gap_p50_ms < told[0].ttl_ms + 500, `${driver}: ${killed.gap_p50_ms} ms`);
     }
   });
 
-  // Whether the holder or another client is first to see what happened is a race, so one lock of several is enough; if there
-  // is none, it is measured again.
-  it('finds two holders after a file was removed, or Redis lost its data or its time, and growing fences', async () => {
-    for (const driver of ['sqlite', 'redis']) {
-      const faultsOf = ({ server_empty: empty, clock_forward: jumped }) => [empty, jumped].filter(({ why }) => why === null);
-      let faults = faultsOf(of(driver).faults);
-      for (let i = 0; !faults.some(({ overlapped }) => overlapped > 0); i++) {
-        assert.ok(i < 5, `${driver}: ${JSON.stringify(faults)}`);
-        faults = faultsOf((await measure(driver)).drivers[0].faults);
-      }
-      for (const fault of faults) assert.ok(fault.overlaps >= fault.overlapped && fault.fences_fell === 0, `${driver}: ${JSON.stringify(fault)}`);
-    }
+  // Whether the holder or another client is first to see what happened is a race, so one lock of several is enough.
+  it('finds two holders after a file was removed, or Redis lost its data or its time, and growing fences', () => {
+    const { server_empty: removed } = of('sqlite').faults;
+    const { server_empty: empty, clock_forward: jumped } = of('redis').faults;
+    assert.ok(removed.overlapped > 0 && removed.overlaps >= removed.overlapped, JSON.stringify(removed));
+    assert.ok(empty.overlapped + (jumped.overlapped ?? 0) > 0, JSON.stringify([empty, jumped]));
+    assert.deepEqual([removed.fences_fell, empty.fences_fell, jumped.fences_fell ?? 0], [0, 0, 0]);
   });
 
   it('finds no two holders where a file survives', () => {

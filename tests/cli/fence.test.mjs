@@ -155,12 +155,12 @@ describe('PostgreSQL', () => {
 describe('slots', () => {
   const database = locks.file('slots.db');
   const check = `$HF fence check --sqlite ${database}`;
-  const says = (process, pattern) => until(`${pattern}`, () => process.stdout.match(pattern), 10_000);
+  const says = (process, pattern) => until(`${pattern}`, () => process.stdout.match(pattern));
 
   it('are fenced each by itself: both live holders pass, and the one that was replaced is refused', async () => {
     const hold = (script, ...options) => beginRun(locks.url, [...options, '--slots', '2', 'pool'], script, { input: null, env: { HF: HOLDFAST } });
     const twice = (who) => `read go; ${check}; echo "${who}1: $?"; read go; ${check}; echo "${who}2: $?"`;
-    const a = await hold(twice('A'), '--ttl', '2s', '--on-loss', 'warn');
+    const a = await hold(twice('A'), '--ttl', '10s', '--on-loss', 'warn');
     const b = await hold(twice('B'));
     for (const [process, word] of [[b, /B1: 0/], [a, /A1: 0/]]) { // the older one after the newer one
       process.child.stdin.write('go\n');
@@ -168,7 +168,7 @@ describe('slots', () => {
     }
     for (const pid of [a.commandPid, a.pid]) process.kill(pid, 'SIGSTOP');
     await until('A is stopped', () => state(a.commandPid) === 'T' && state(a.pid) === 'T');
-    const c = await run(locks.url, ['--slots', '2', '--wait', '20s', 'pool', '--', 'sh', '-c', `echo "$HOLDFAST_SLOT $HOLDFAST_FENCE_RESOURCE"; ${check} --json`], { env: { HF: HOLDFAST } });
+    const c = await run(locks.url, ['--slots', '2', '--wait', '60s', 'pool', '--', 'sh', '-c', `echo "$HOLDFAST_SLOT $HOLDFAST_FENCE_RESOURCE"; ${check} --json`], { env: { HF: HOLDFAST } });
     assert.equal(c.code, 0, c.stderr);
     const [, slot, resource] = c.stdout.match(/^(\d) pool#\1\n.*"resource":"(.*?)","token":\d+,"passed":true/);
     assert.equal(resource, `pool#${slot}`);

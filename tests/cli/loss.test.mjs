@@ -39,11 +39,11 @@ describe('a signal', { concurrency: 3 }, () => {
   });
 
   it('that stops the command leaves the lock held until SIGCONT continues it', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '3s', 'stopped'], 'exec sleep 60');
+    const wrapper = await beginRun(url, ['--ttl', '9s', 'stopped'], 'exec sleep 60');
     wrapper.child.kill('SIGTSTP');
     const status = () => fs.readFileSync(`/proc/${wrapper.commandPid}/status`, 'utf8');
     await until('the command is stopped', () => /^State:\s+T/m.test(status()));
-    await sleep(3500);
+    await sleep(9500);
     assert.equal((await run(url, ['-n', 'stopped', '--', 'true'])).code, 75);
     wrapper.child.kill('SIGCONT');
     await until('it goes on', () => !/^State:\s+T/m.test(status()));
@@ -68,7 +68,7 @@ describe('the wrapper', { concurrency: 3 }, () => {
     .trim().split(' ').find((pid) => Number(pid) !== wrapper.commandPid));
 
   it('killed after its monitor: the parent-death signal ends the command', async () => {
-    const wrapper = await beginRun(url, ['orphan'], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
+    const wrapper = await beginRun(url, ['orphan'], "trap 'echo heard; exit 0' TERM; trap '' HUP; while :; do sleep 0.02; done");
     process.kill(monitorOf(wrapper), 'SIGKILL');
     await until('the wrapper knows', () => wrapper.stderr.includes('the monitor has died'));
     wrapper.child.kill('SIGKILL');
@@ -77,9 +77,9 @@ describe('the wrapper', { concurrency: 3 }, () => {
   });
 
   it('goes on when its monitor dies', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '3s', 'widow'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(url, ['--ttl', '9s', 'widow'], 'read line; exit 6', { input: null });
     process.kill(monitorOf(wrapper), 'SIGKILL');
-    await sleep(3500);
+    await sleep(9500);
     assert.equal((await run(url, ['-n', 'widow', '--', 'true'])).code, 75);
     wrapper.child.stdin.end('\n');
     assert.equal((await wrapper.result).code, 6);
@@ -89,7 +89,7 @@ describe('the wrapper', { concurrency: 3 }, () => {
   // longer: `make soak` claims that the command ends before another has the lock.
   it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
     const name = 'frozen', file = locks.file(name);
-    const wrapper = await beginRun(url, ['--ttl', '3s', name], `trap '' TERM; ${heartbeat(file)}`);
+    const wrapper = await beginRun(url, ['--ttl', '9s', name], `trap '' TERM; ${heartbeat(file)}`);
     const next = heir(url, name, `${file}.next`);
     await until('another waits', async () => (await json(url, ['lock', 'show', name])).waiters.length === 1);
     const stopped = uptimeMs();
@@ -117,7 +117,7 @@ describe('the wrapper', { concurrency: 3 }, () => {
 describe('a lock that is broken', { concurrency: 3 }, () => {
   // `ms` is the time from the break to the end of the wrapper.  With `meanwhile` the command has an input.
   const broken = async (name, args, script, meanwhile) => {
-    const wrapper = await beginRun(url, ['--ttl', '3s', ...args, name], script, meanwhile ? { input: null } : {});
+    const wrapper = await beginRun(url, ['--ttl', '12s', ...args, name], script, meanwhile ? { input: null } : {});
     assert.equal((await holdfast(url, ['lock', 'break', name])).code, 0);
     const began = performance.now();
     await meanwhile?.(wrapper);
@@ -125,7 +125,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   };
 
   it('ends the command with SIGTERM: 76', async () => {
-    const { code, stdout, stderr } = await broken('broken-1', [], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
+    const { code, stdout, stderr } = await broken('broken-1', ['--grace', '6s'], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
     assert.equal(code, 76);
     assert.match(stdout, /heard/);
     assert.match(stderr, /the lock on broken-1 is lost; ending the command/);
@@ -134,7 +134,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   it('kills a command that ignores SIGTERM, within the grace', async () => {
     const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.02; done");
     assert.equal(code, 76);
-    assert.ok(ms < 10_000, `${ms}`);
+    assertTook(ms, 10_000, 'the end of the command, which comes before the deadline,');
     assert.ok(isGone(wrapper.commandPid));
   });
 
@@ -172,7 +172,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
 
 describe('--max-hold', () => {
   it('ends the command after this time: 76', async () => {
-    const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', '--ttl', '3s', 'cap', '--', 'sleep', '60']);
+    const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', 'cap', '--', 'sleep', '60']);
     assert.equal(code, 76);
     assert.ok(ms >= 700 && ms < 20_000, `${ms}`);
     assert.match(stderr, /--max-hold/);
@@ -248,7 +248,7 @@ describe('a coordinator that stops answering', () => {
     const grace = 600;
     const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
     const proxy = await startProxy(redis.port);
-    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, ['--ttl', '3s', '--grace', `${grace}ms`, '--timeout', '500ms', name], script);
+    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, ['--ttl', '9s', '--grace', `${grace}ms`, '--timeout', '3s', name], script);
     const next = heir(redis.url, name, `${file}.next`);
     await until('another waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
     proxy.blackhole();
@@ -263,10 +263,10 @@ describe('a coordinator that stops answering', () => {
   });
 });
 
-describe('elect', () => {
+describe('elect', { concurrency: 3 }, () => {
   it('runs the command on one candidate at a time, again and again', async () => {
     const file = locks.file('terms');
-    const args = ['elect', '--ttl', '3s', '--pause', '50ms', 'leader', '--', 'sh', '-c',
+    const args = ['elect', '--pause', '50ms', 'leader', '--', 'sh', '-c',
       `echo in $HOLDFAST_FENCE >>${file}; sleep 0.1; echo out >>${file}`];
     const candidates = [begin(url, args), begin(url, args)];
     await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 60_000);
@@ -284,7 +284,7 @@ describe('elect', () => {
     it(`has another leader after the leader is killed, on ${kind}`, async () => {
       const redis = kind === 'redis' ? await startRedis() : null;
       const where = redis?.url ?? url;
-      const args = ['elect', '--ttl', '3s', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
+      const args = ['elect', '--ttl', '9s', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
       const term = (run) => run.stdout.match(/leads (\d+) (\d+)/);
       const first = begin(where, args);
       const [, fence, command] = await until('the first leads', () => term(first));
@@ -294,7 +294,7 @@ describe('elect', () => {
       first.child.kill('SIGKILL');
       const killed = performance.now();
       const [, newer] = await until('the second leads', () => term(second));
-      assert.ok(performance.now() - killed < 3000 + 8000, `${performance.now() - killed}`);
+      assertTook(performance.now() - killed, 9000 + 2000, 'the end of the lease, and the next term,');
       assert.ok(Number(newer) > Number(fence));
       await gone(Number(command));
       second.child.kill('SIGTERM');

@@ -67,7 +67,7 @@ describe('a set of locks', { concurrency: 2 }, () => {
   });
 
   it('is ended by the monitor if the wrapper is killed, and is free after the TTL', async () => {
-    const holder = await beginRun(url, ['--ttl', '1s', 'kill/a', 'kill/b'], 'exec sleep 30');
+    const holder = await beginRun(url, ['--ttl', '6s', 'kill/a', 'kill/b'], 'exec sleep 30');
     process.kill(holder.pid, 'SIGKILL');
     await until('the command is gone', () => !fs.existsSync(`/proc/${holder.commandPid}`));
     assert.equal((await run(url, ['--wait', '30s', 'kill/b', 'kill/a', '--', 'true'])).code, 0);
@@ -75,9 +75,9 @@ describe('a set of locks', { concurrency: 2 }, () => {
 
   it('is held for --max-hold from the last grant on, and --at-least with all of its locks', async () => {
     const other = await beginRun(url, ['hold/b'], 'read line', { input: null });
-    const both = begin(url, ['run', '--ttl', '3s', '--max-hold', '1s', 'hold/a', 'hold/b', ...sh('echo begun; exec sleep 60')]);
+    const both = begin(url, ['run', '--ttl', '9s', '--max-hold', '1s', 'hold/a', 'hold/b', ...sh('echo begun; exec sleep 60')]);
     await until('it waits', async () => (await json(url, ['lock', 'show', 'hold/b'])).waiters.length === 1);
-    await new Promise((resolve) => { setTimeout(resolve, 3500); }); // the first lock is held for longer than --max-hold and a TTL
+    await new Promise((resolve) => { setTimeout(resolve, 9500); }); // the first lock is held for longer than --max-hold and a TTL
     other.child.stdin.end('\n');
     await until('it runs', () => both.stdout === 'begun\n');
     const began = performance.now();

@@ -169,7 +169,13 @@ describe('a cell of three servers', () => {
   before(async () => { cell = await startCell('etcd', { timeout: '5s' }); });
   after(() => cell.close());
   const urlFor = ({ proxy }) => `http://127.0.0.1:${proxy.port}`;
-  const standbys = async () => { const master = await cell.master(); return cell.servers.filter((server) => server !== master); };
+  // The servers that follow the master, once all of them have heard of it.
+  const standbys = async () => {
+    const master = await cell.master();
+    const others = cell.servers.filter((server) => server !== master);
+    await until('they follow it', async () => (await Promise.all(others.map((server) => server.get('/v1/cell')))).every(({ json }) => json.master?.url === urlFor(master)));
+    return others;
+  };
 
   it('shows all of its servers, and the waits that the master knows, through any of them', async () => {
     const master = await cell.master();
@@ -215,7 +221,11 @@ describe('a cell of three servers', () => {
     const ann = await Locker.open(master, 'ann');
     const { fence } = await ann.take('kept');
     const [standby] = await standbys();
-    const { code, stdout, stderr } = await cellCommand(standby, ['transfer']);
+    // A standby that stood still for a while is not handed over to.
+    const { code, stdout, stderr } = await until('a standby has reported lately', async () => {
+      const result = await cellCommand(standby, ['transfer']);
+      return /no_standby/.test(result.stderr) ? undefined : result;
+    });
     assert.equal(code, 0, stderr);
     const [, url, after_, before_] = /^(\S+) is the master now \(epoch (\d+)\); before, it was (\S+)\.\n$/.exec(stdout);
     assert.equal(before_, urlFor(master));

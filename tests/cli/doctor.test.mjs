@@ -14,7 +14,7 @@ const locks = sqliteLocks();
 const doctor = (url, ...args) => holdfast(undefined, ['doctor', ...args, url]);
 
 async function examination(url, ...args) {
-  const { code, stdout, stderr } = await doctor(url, '--json', ...args);
+  const { code, stdout, stderr } = await doctor(url, '--json', '--timeout', '60s', ...args);
   const report = JSON.parse(stdout);
   assert.equal(stderr, '');
   assert.equal(report.object, 'examination');
@@ -89,8 +89,9 @@ describe('holdfast doctor', () => {
     const proxy = await startProxy(redis.port);
     proxy.delay(30);
     const report = await examination(`redis://127.0.0.1:${proxy.port}`);
-    assert.equal(report.of('latency').at(-1).grade, 'note');
-    assert.ok(report.latency_us.median >= 60_000, `${report.latency_us.median}`);
+    const { median, worst } = report.latency_us;
+    assert.ok(median >= 60_000, `${median}`);
+    assert.equal(report.of('latency').at(-1).grade, worst < 1_000_000 ? 'note' : 'warning'); // a busy machine may answer that late
     await proxy.close();
   });
 

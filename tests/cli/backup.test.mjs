@@ -48,7 +48,13 @@ async function run(code, ...args) {
   return code === 0 ? answer.stdout : answer.stderr;
 }
 const backup = async (url, file, ...options) => JSON.parse(await run(0, 'backup', '--ledger', url, '--json', ...options, file));
-const restore = async (file, url, ...options) => JSON.parse(await run(0, 'restore', '--ledger', url, '--json', ...options, file));
+// PostgreSQL needs a moment to end the sessions of a process that has ended.
+const restore = (file, url, ...options) => until('the sessions of others have ended', async () => {
+  const { code, stdout, stderr } = await holdfast(undefined, ['restore', '--ledger', url, '--json', ...options, file]);
+  if (/connections of Holdfast use this database/.test(stderr)) return undefined;
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout);
+});
 const sound = (url) => run(0, 'verify', '--ledger', url);
 
 // Changes rows behind the servers' backs.

@@ -3,7 +3,8 @@
 //
 //   const attackers = startAttackers({ host, port, event, kinds: ATTACKS });
 //   ...
-//   const made = await attackers.stop();    // { kind: { connections, answers: { status: count } } }
+//   const made = await attackers.made();    // so far: { kind: { connections, answers: { status: count } } }
+//   const all = await attackers.stop();
 
 import crypto from 'node:crypto';
 import net from 'node:net';
@@ -12,7 +13,7 @@ import { reset } from './wire.mjs';
 
 const TICK_MS = 100;
 const TICKS_A_SECOND = 1000 / TICK_MS;
-const STOP_MS = 20_000;
+const ANSWER_MS = 20_000;
 const UNREAD_MS = 15_000; // a client that does not read does not notice that it was cut off: after this time it comes again
 
 export const ATTACKS = ['slowHeads', 'slowBodies', 'slowLists', 'slowMaps', 'slowStreams', 'replays', 'metadata', 'keys', 'idempotency', 'malformed', 'floods'];
@@ -21,12 +22,16 @@ export function startAttackers(target) {
   const worker = new Worker(new URL(import.meta.url), { workerData: target });
   const failed = new Promise((resolve, reject) => worker.once('error', reject));
   failed.catch(() => {}); // `stop` reports it
+  const ask = (what) => {
+    const told = new Promise((resolve) => worker.once('message', resolve));
+    worker.postMessage(what);
+    const late = new Promise((resolve, reject) => setTimeout(() => reject(new Error('the attackers do not answer')), ANSWER_MS).unref());
+    return Promise.race([told, failed, late]);
+  };
   return {
+    made: () => ask('made'),
     stop: async () => {
-      const told = new Promise((resolve) => worker.once('message', resolve));
-      worker.postMessage('stop');
-      const late = new Promise((resolve, reject) => setTimeout(() => reject(new Error('the attackers do not stop')), STOP_MS).unref());
-      const made = await Promise.race([told, failed, late]);
+      const made = await ask('stop');
       await worker.terminate();
       return made;
     },
@@ -177,5 +182,5 @@ class Attackers {
 
 if (!isMainThread && workerData?.kinds) {
   const attackers = new Attackers(workerData);
-  parentPort.once('message', () => parentPort.postMessage(attackers.stop()));
+  parentPort.on('message', (what) => parentPort.postMessage(what === 'stop' ? attackers.stop() : attackers.made));
 }

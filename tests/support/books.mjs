@@ -13,6 +13,9 @@ const JOB = { refund: 1, notify: 6 };
 const OWED = 1;
 const EXPIRED = 2;
 const RETRY_MS = 1_800_000; // a refund that failed is tried again after an hour; half of that is no backoff of a call
+// A call that begins before the end of a hold may reach the provider later if a process stands still meanwhile; only `make
+// soak` claims that none does.
+const BUSY_MS = process.env.HF_SOAK === '1' ? 0 : 5000;
 
 const tables = {
   bookings: { columns: ['booking', 'payment', 'status', 'amount', 'hold', 'expires_at'],
@@ -64,7 +67,7 @@ function paymentDifferences(p, { booking, refunds, jobs, entry, created }) {
   if (refunds.some(({ status }) => status === REFUND.owed) && !mayOwe) say('a refund is owed');
   if (returned > p.received) say(`received ${p.received}, returned ${returned}`);
   for (const job of jobs) if (!isLater(job)) say(`a job of kind ${job.kind} is owed at ${Date.now()}: ${JSON.stringify(job)}`);
-  if (isCurrent && booking.hold === EXPIRED && created * 1000 > booking.expires_at) say('it was created after its hold\'s end');
+  if (isCurrent && booking.hold === EXPIRED && created * 1000 > booking.expires_at + BUSY_MS) say('it was created after its hold\'s end');
   return wrong;
 }
 

@@ -8,7 +8,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ACTOR, assertFoldIsState, readAudit } from '../support/audit.mjs';
 import { assertOk } from '../support/expect.mjs';
-import { assertVerified } from '../support/ledger.mjs';
+import { assertVerifiedSoon } from '../support/ledger.mjs';
 import { book, pay, reached } from '../support/payments.mjs';
 import { not, reap, start, tempDir, until } from '../support/server.mjs';
 
@@ -40,7 +40,7 @@ describe('where there are keys', () => {
   });
   after(async () => {
     try {
-      if (server) assertVerified(server.ledger, server.gate);
+      if (server) await assertVerifiedSoon(server.ledger, server.gate);
       await server?.stop();
     } finally { await reap(); }
   });

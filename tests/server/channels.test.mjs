@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { assertVerified } from '../support/ledger.mjs';
+import { assertVerifiedSoon } from '../support/ledger.mjs';
 import { newKey, not, reap, sleep, start, until } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
@@ -19,7 +19,7 @@ describe('channels', () => {
   });
   after(async () => {
     try {
-      if (server) assertVerified(server.ledger, server.gate);
+      if (server) await assertVerifiedSoon(server.ledger, server.gate);
       await server?.stop();
     } finally { await reap(); }
   });

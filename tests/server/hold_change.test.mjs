@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { assertVerified } from '../support/ledger.mjs';
+import { assertVerifiedSoon } from '../support/ledger.mjs';
 import { backend, newKey, reap, sleep, start } from '../support/server.mjs';
 
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
@@ -16,7 +16,7 @@ describe('changing a hold', () => {
   before(async () => { server = await start({ leaks: backend === 'sqlite' }); });
   after(async () => {
     try {
-      if (server) assertVerified(server.ledger, server.gate);
+      if (server) await assertVerifiedSoon(server.ledger, server.gate);
       await server?.finish();
     } finally { await reap(); }
   });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
-import { assertVerified } from '../support/ledger.mjs';
+import { assertVerifiedSoon } from '../support/ledger.mjs';
 import { newKey, reap, sleep, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
@@ -17,7 +17,7 @@ describe('owners', () => {
   });
   after(async () => {
     try {
-      if (server) assertVerified(server.ledger, server.gate);
+      if (server) await assertVerifiedSoon(server.ledger, server.gate);
       await server?.stop();
     } finally { await reap(); }
   });

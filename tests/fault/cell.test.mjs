@@ -10,13 +10,13 @@ import { startCell } from '../support/cell.mjs';
 import { begin, beginRun, run as runLocked } from '../support/cli.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { labels, look, Party, pathOf, waiting } from '../support/locks.mjs';
-import { environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
+import { assertTook, environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
 
 const READER = path.join(path.dirname(HOLDFAST), 'tests/history/reader');
-const TIMEOUT_MS = 2000; // --cell-timeout
+const TIMEOUT_MS = 5000; // --cell-timeout: on a busy machine a master may stand still for a second or two, and must not be replaced for that
 const TAKEOVER_MS = 3 * (TIMEOUT_MS + 1000); // what is promised, three times, for a busy machine
-const BUSY_MS = 4000;
 const LONG_MS = 60_000;
+const PATIENCE = ['--timeout', '5s']; // for one exchange of a command, which may stand still, too
 
 let cell;
 const postgres = () => cell.journal.nodes[0];
@@ -32,12 +32,12 @@ const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 const leaderOf = (servers) => until('one of them leads', async () => {
   for (const server of servers) if ((await about(server)).role === 'master') return server;
   return undefined;
-}, 20_000);
+});
 // Every server runs, and follows one master.
 const settled = () => until('all servers follow one master', async () => {
   const seen = await Promise.all(cell.servers.map(about));
   return seen.filter(({ role }) => role === 'master').length === 1 && new Set(seen.map(({ epoch, master }) => `${epoch} ${master?.url}`)).size === 1;
-}, 20_000);
+});
 // The same session, asked for at another server.
 const at = (party, server) => new Party(server, party.session);
 
@@ -69,7 +69,7 @@ describe('a process that caches a shared lock', () => {
       const master = await cell.master(), name = `cached/${what}`;
       const reader = launch(READER, [`${cell.url}?cache=shared`, name, `${TTL_MS}`], { env: environment({}, false), stdio: ['pipe', 'pipe', 'pipe'] });
       const believed = () => reader.stdout.split('\n').slice(0, -1).filter((line) => /^\d+$/.test(line)).map(Number);
-      await until('the reader reads', () => believed().length > 50, 20_000);
+      await until('the reader reads', () => believed().length > 50);
 
       const from = nowUs();
       await fault.begin(reader, master);
@@ -77,7 +77,7 @@ describe('a process that caches a shared lock', () => {
       const writer = await Party.open(server, { ttl_ms: LONG_MS });
       const lock = await writer.take(name, { owner: 'b', wait_ms: 30_000 });
       const granted = nowUs();
-      assert.ok(granted - from < 1000 * (TTL_MS + BUSY_MS + (fault.extraMs ?? 0)), `the writer had the lock after ${(granted - from) / 1000} ms`);
+      assertTook((granted - from) / 1000, TTL_MS + 1000 + (fault.extraMs ?? 0), 'the way of the lock to the writer');
       await fault.wake?.(reader);
       if (fault.wake) await sleep(300);
       await fault.end(reader, master);
@@ -85,7 +85,7 @@ describe('a process that caches a shared lock', () => {
       assert.deepEqual(believed().filter((moment) => moment > granted), [], 'while the writer had it');
       assertOk(await writer.release(name, lock.owner));
       const released = nowUs();
-      await until('the reader reads again', () => believed().some((moment) => moment > released), 20_000);
+      await until('the reader reads again', () => believed().some((moment) => moment > released));
       reader.child.stdin.end();
       assert.deepEqual(await reader.done, { code: 0, signal: null }, reader.stderr);
       assert.ok(Number(/^cached (\d+)$/m.exec(reader.stdout)[1]) > 10, 'it has read from its cache');
@@ -113,7 +113,7 @@ describe('standbys that are cut off the journal', () => {
       }
     }
     for (const { links: [link] } of standbys) link.restore();
-    for (const standby of standbys) await until('it has caught up', async () => fences(await stale(standby, 'standby/second'))[0] === second.fence, 20_000);
+    for (const standby of standbys) await until('it has caught up', async () => fences(await stale(standby, 'standby/second'))[0] === second.fence);
     for (const server of cell.servers) assert.equal((await about(server)).epoch, epoch);
     assert.equal((await about(master)).role, 'master');
     await ann.close();
@@ -132,7 +132,7 @@ describe('standbys that are cut off the journal', () => {
     await sleep(1.5 * TIMEOUT_MS);
     const restored = performance.now();
     standbys[0].links[0].restore();
-    await until('it reads the journal, where nothing is new', async () => (await about(standbys[0])).journal_answers, 10_000, 5);
+    await until('it reads the journal, where nothing is new', async () => (await about(standbys[0])).journal_answers, undefined, 5);
     await sleep(TIMEOUT_MS / 10);
     master.resume(); // before it was silent for as long as the standby could hear
     standbys[1].links[0].restore();
@@ -151,9 +151,9 @@ describe('a master that stands still under load', () => {
     const old = await cell.master(), { epoch } = await about(old);
     const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
     const kept = await ann.take('still/kept', { owner: 'a' });
-    const ben = await Party.open(old, { ttl_ms: 2000, label: 'ben' }); // not kept alive once somebody waits for its lock
+    const ben = await Party.open(old, { ttl_ms: 6000, label: 'ben' }); // not kept alive once somebody waits for its lock
     await ben.take('still/next', { owner: 'b' });
-    const waiter = begin(cell.url, ['run', 'still/next', '--', 'echo', 'granted']);
+    const waiter = begin(cell.url, ['run', ...PATIENCE, 'still/next', '--', 'echo', 'granted']);
     await until('it waits', async () => {
       assertOk(await ben.keepAlive());
       return (await look(old, 'still/next')).n_waiters === 1;
@@ -181,7 +181,7 @@ describe('a master that stands still under load', () => {
     }
     await Promise.all(load);
     for (const answer of [await ann.keepAlive(), await ann.ask('still/fresh', { owner: 'f' }), await old.get(pathOf('still/kept'))]) assert.ok([307, 503].includes(answer.status), answer.text);
-    await until('it is a standby', async () => (await about(old)).role === 'standby', 20_000);
+    await until('it is a standby', async () => (await about(old)).role === 'standby');
     const sent = await ann.keepAlive();
     assert.equal(sent.status, 307);
     assert.ok(sent.headers.location.startsWith(`http://127.0.0.1:${master.proxy.port}/`), sent.headers.location);
@@ -198,15 +198,15 @@ describe('a master that ends', () => {
     const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
     const kept = await ann.take('killed/kept', { owner: 'a' });
     await ann.take('killed/turn', { owner: 'b' });
-    const holder = await beginRun(cell.url, ['killed/held'], 'read line; echo $line', { input: null });
+    const holder = await beginRun(cell.url, [...PATIENCE, 'killed/held'], 'read line; echo $line', { input: null });
     const { fence } = (await look(old, 'killed/held')).holders[0];
-    const waiter = begin(cell.url, ['run', 'killed/turn', '--', 'echo', 'granted']);
-    await until('it waits', async () => (await look(old, 'killed/turn')).n_waiters === 1, 10_000);
+    const waiter = begin(cell.url, ['run', ...PATIENCE, 'killed/turn', '--', 'echo', 'granted']);
+    await until('it waits', async () => (await look(old, 'killed/turn')).n_waiters === 1);
     const from = performance.now();
     await old.kill9();
     const master = await leaderOf(others(old));
     assertOk(await at(ann, master).release('killed/turn', 'b'));
-    await until('the waiter is granted', () => waiter.stdout === 'granted\n', 30_000);
+    await until('the waiter is granted', () => waiter.stdout === 'granted\n');
     const ms = performance.now() - from;
     assert.ok(ms < TAKEOVER_MS, `${ms} ms`);
     assert.equal((await waiter.result).code, 0);
@@ -226,8 +226,8 @@ describe('a master that ends', () => {
     const old = await cell.master();
     const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
     const kept = await ann.take('stopped/kept', { owner: 'a' });
-    const waiter = begin(cell.url, ['run', 'stopped/kept', '--', 'echo', 'granted']);
-    await until('it waits', async () => (await look(old, 'stopped/kept')).n_waiters === 1, 10_000);
+    const waiter = begin(cell.url, ['run', ...PATIENCE, 'stopped/kept', '--', 'echo', 'granted']);
+    await until('it waits', async () => (await look(old, 'stopped/kept')).n_waiters === 1);
     await old.stop({ keep: true });
     const master = await leaderOf(others(old));
     assertOk(await at(ann, master).keepAlive());
@@ -241,12 +241,12 @@ describe('a master that ends', () => {
 
   it('and all servers restarted one after the other under load: no lock is lost, and no client sees an error', async () => {
     await settled();
-    const holder = await beginRun(cell.url, ['rolling/held'], 'read line; echo $line', { input: null });
+    const holder = await beginRun(cell.url, [...PATIENCE, 'rolling/held'], 'read line; echo $line', { input: null });
     const { fence } = (await look(await cell.master(), 'rolling/held')).holders[0];
     let loads = true, n = 0;
     const load = [0, 1, 2].map(async () => {
       for (; loads; n++) {
-        const { code, stderr } = await runLocked(cell.url, ['rolling/load', '--', 'true']);
+        const { code, stderr } = await runLocked(cell.url, [...PATIENCE, 'rolling/load', '--', 'true']);
         assert.deepEqual([code, complaints(stderr)], [0, []]);
       }
     });
@@ -261,14 +261,14 @@ describe('a master that ends', () => {
   });
 });
 
-describe('a journal that is gone for three seconds', () => {
+describe('a journal that is gone for longer than the timeout', () => {
   it('ends no session of ten seconds, refuses no keep-alive with a wrong code, and keeps places', async () => {
     await settled();
     const server = await cell.master();
     const ann = await Party.open(server, { ttl_ms: 10_000, label: 'ann' });
     const ben = await Party.open(server, { ttl_ms: 10_000, label: 'ben' });
     const kept = await ann.take('gone/kept', { owner: 'a' });
-    const holder = await beginRun(cell.url, ['--ttl', '10s', 'gone/held'], 'read line; echo $line', { input: null });
+    const holder = await beginRun(cell.url, [...PATIENCE, 'gone/held'], 'read line; echo $line', { input: null });
     const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: 30_000 });
     await waiting(server, 'gone/kept', ['ben']);
     await postgres().crash();
@@ -277,7 +277,7 @@ describe('a journal that is gone for three seconds', () => {
     const keeping = (async () => { // as clients do, which know every server
       for (; isGone; await sleep(200)) for (const each of cell.servers) answers.push(at(ann, each).keepAlive(), at(ben, each).keepAlive());
     })();
-    await sleep(3000);
+    await sleep(1.5 * TIMEOUT_MS);
     await postgres().start();
     await settled();
     isGone = false;
@@ -321,14 +321,14 @@ describe('a server that has read another history than the journal has', () => {
     await leaderOf([next]);
     const ben = await Party.open(next, { ttl_ms: LONG_MS, label: 'ben' });
     const lock = await ben.take('history/new', { owner: 'b' });
-    await until('the new history is longer', () => last() > read, 20_000, 200);
+    await until('the new history is longer', () => last() > read, undefined, 200);
 
     follower.resume();
     await until('the follower has the new history', async () => {
       const { holders } = await stale(follower, 'history/new');
       assert.ok(holders.length === 0 || fences({ holders })[0] === lock.fence);
       return holders.length === 1 && (await stale(follower, 'history/lost')).holders.length === 0;
-    }, 20_000);
+    });
     await until('it says so', () => /the journal of the locks is read anew/.test(follower.stderr));
     await next.kill9();
     await leaderOf([follower]);

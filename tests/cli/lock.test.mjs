@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { begin, holdfast, json, run, sqliteLocks, until } from '../support/cli.mjs';
+import { begin, holdfast, json, lock as lockOn, run, sqliteLocks, until } from '../support/cli.mjs';
 import { startRedis } from '../support/redis.mjs';
 import { HOLDFAST, reap, sqliteQuery } from '../support/server.mjs';
 
@@ -18,7 +18,7 @@ after(reap);
 for (const kind of ['sqlite', 'redis']) {
   describe(`a lease of a script, on ${kind}`, () => {
     const url = () => (kind === 'sqlite' ? locks.url : redis.url);
-    const lock = (...args) => holdfast(url(), ['lock', ...args]);
+    const lock = (...args) => lockOn(url(), args);
 
     it('is got, renewed and released by three processes that share a token', async () => {
       const got = await lock('get', 'script', '--ttl', '60s');
@@ -66,7 +66,7 @@ for (const kind of ['sqlite', 'redis']) {
 
     it('leaves no place in the queue if the wait is interrupted', async () => {
       const { owner } = await json(url(), ['lock', 'get', 'patience']);
-      const waiter = begin(url(), ['lock', 'get', 'patience']);
+      const waiter = begin(url(), ['lock', 'get', 'patience', '--timeout', '60s']);
       const waiting = async () => (await json(url(), ['lock', 'show', 'patience'])).waiters.length;
       await until('it waits', async () => await waiting() === 1);
       waiter.child.kill('SIGINT');
@@ -77,7 +77,7 @@ for (const kind of ['sqlite', 'redis']) {
     });
 
     it('is released, with a message, if its token cannot be written', async () => {
-      const { code, stderr } = await holdfast(url(), ['lock', 'get', 'unread'],
+      const { code, stderr } = await lockOn(url(), ['get', 'unread'],
         { wrap: (argv) => ['sh', '-c', 'exec "$@" >/dev/full', 'sh', ...argv] });
       assert.equal(code, 69);
       assert.match(stderr, /^holdfast lock: cannot write to standard output: No space left on device\n$/);
@@ -97,7 +97,7 @@ for (const kind of ['sqlite', 'redis']) {
 
     it('is listed and shown, with its waiters', async () => {
       const held = await json(url(), ['lock', 'get', 'show/one', '--label', 'me']);
-      const waiter = begin(url(), ['lock', 'get', 'show/one', '--json']);
+      const waiter = begin(url(), ['lock', 'get', 'show/one', '--json', '--timeout', '60s']);
       const shown = await until('it waits', async () => {
         const state = await json(url(), ['lock', 'show', 'show/one']);
         return state.waiters.length === 1 && state;

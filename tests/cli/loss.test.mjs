@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import {
-  begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, run, sleep, sqliteLocks,
+  begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, lock, run, sleep, sqliteLocks,
   until, uptimeMs,
 } from '../support/cli.mjs';
 import { startProxy } from '../support/proxy.mjs';
@@ -18,7 +18,7 @@ const { url } = locks;
 after(reap);
 
 // Waits for the lock and records when it gets it, which is not before the lease of the other holder has ended.
-const heir = (where, name, file) => begin(where, ['run', '--wait', '60s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
+const heir = (where, name, file) => begin(where, ['run', '--timeout', '60s', '--wait', '60s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
 
 describe('a signal', { concurrency: 3 }, () => {
   for (const [signal, number] of [['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1], ['SIGQUIT', 3], ['SIGUSR1', 10], ['SIGUSR2', 12]]) {
@@ -118,7 +118,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   // `ms` is the time from the break to the end of the wrapper.  With `meanwhile` the command has an input.
   const broken = async (name, args, script, meanwhile) => {
     const wrapper = await beginRun(url, ['--ttl', '12s', ...args, name], script, meanwhile ? { input: null } : {});
-    assert.equal((await holdfast(url, ['lock', 'break', name])).code, 0);
+    assert.equal((await lock(url, ['break', name])).code, 0);
     const began = performance.now();
     await meanwhile?.(wrapper);
     return { wrapper, ...await wrapper.result, ms: performance.now() - began };
@@ -162,7 +162,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
 
   it('is noticed at the release at the latest', async () => {
     const wrapper = await beginRun(url, ['--ttl', '30s', 'broken-5'], 'read line', { input: null });
-    await holdfast(url, ['lock', 'break', 'broken-5']);
+    await lock(url, ['break', 'broken-5']);
     wrapper.child.stdin.end('\n');
     const { code, stderr } = await wrapper.result;
     assert.equal(code, 76);
@@ -284,7 +284,7 @@ describe('elect', { concurrency: 3 }, () => {
     it(`has another leader after the leader is killed, on ${kind}`, async () => {
       const redis = kind === 'redis' ? await startRedis() : null;
       const where = redis?.url ?? url;
-      const args = ['elect', '--ttl', '9s', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
+      const args = ['elect', '--timeout', '60s', '--ttl', '9s', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
       const term = (run) => run.stdout.match(/leads (\d+) (\d+)/);
       const first = begin(where, args);
       const [, fence, command] = await until('the first leads', () => term(first));

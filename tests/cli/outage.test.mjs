@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import {
-  begin, beginRun, holdfast, json, run, sleep, until,
+  begin, beginRun, json, lock, run, sleep, until,
 } from '../support/cli.mjs';
 import { startEtcd } from '../support/etcd.mjs';
 import { startPostgres } from '../support/postgres.mjs';
@@ -77,7 +77,7 @@ for (const [kind, row] of Object.entries(kinds)) {
         assert.equal(code, what === 'elect' ? 143 : 0, stderr);
         assert.equal(count(stderr, row.out), 1, stderr);
         assert.equal(count(stderr, back), 1, stderr);
-        if (what === 'lock get') await holdfast(url, ['lock', 'release', 'ride', '--owner', stdout.split(' ')[0]]);
+        if (what === 'lock get') await lock(url, ['release', 'ride', '--owner', stdout.split(' ')[0]]);
       });
     }
   });
@@ -105,7 +105,7 @@ describe('a waiter whose time or patience ends', () => {
     assert.equal((await patient.result).code, 143);
     assert.ok(performance.now() - began < 15_000);
     await redis.start();
-    assert.equal((await holdfast(redis.url, ['lock', 'release', 'end', '--owner', owner])).code, 0);
+    assert.equal((await lock(redis.url, ['release', 'end', '--owner', owner])).code, 0);
   });
 
   it('with --retry counts a try that finds the coordinator out of reach', async () => {
@@ -126,7 +126,7 @@ describe('a waiter whose time or patience ends', () => {
     assert.equal(code, 69);
     assert.ok(ms >= 8000 && ms < 40_000, `${ms}`);
     await redis.start();
-    assert.equal((await holdfast(redis.url, ['lock', 'release', 'retry', '--owner', owner])).code, 0);
+    assert.equal((await lock(redis.url, ['release', 'retry', '--owner', owner])).code, 0);
     assert.equal((await many.result).code, 0);
   });
 
@@ -143,7 +143,7 @@ describe('a waiter whose time or patience ends', () => {
 
 describe('a holder', () => {
   const fenceOf = async (where, name) => {
-    const { code, stdout, stderr } = await run(where, ['--timeout', TIMEOUT, name, '--', 'sh', '-c', 'echo $HOLDFAST_FENCE']);
+    const { code, stdout, stderr } = await run(where, [name, '--', 'sh', '-c', 'echo $HOLDFAST_FENCE']);
     assert.equal(code, 0, stderr);
     return Number(stdout);
   };

@@ -37,10 +37,14 @@ export function begin(url, args, { env = {}, leaks = false, input, wrap = (argv)
 
 // Runs `holdfast ARGS` to its end.
 export const holdfast = (url, args, options) => begin(url, args, options).result;
-export const run = (url, args, options) => holdfast(url, ['run', ...args], options);
-// What a command says as JSON.  A coordinator on a busy machine has a minute to answer.
+// A coordinator on a busy machine has a minute to answer, unless a test is about that.
+const PATIENCE = ['--timeout', '60s'];
+const patient = (args) => (args.includes('--timeout') ? args : [...PATIENCE, ...args]);
+export const run = (url, args, options) => holdfast(url, ['run', ...patient(args)], options);
+export const lock = (url, args, options) => holdfast(url, ['lock', ...args, ...PATIENCE], options);
+// What a command says as JSON.
 export async function json(url, args) {
-  const patience = args[0] === 'lock' ? ['--timeout', '60s'] : [];
+  const patience = args[0] === 'lock' ? PATIENCE : [];
   const { code, stdout, stderr } = await holdfast(url, [...args, '--json', ...patience]);
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout);
@@ -50,7 +54,7 @@ export async function json(url, args) {
 // after the trap at its start.
 export async function beginRun(url, args, script, options) {
   const [, trap, rest] = script.match(/^(trap (?:'[^']*'|"[^"]*") \w+; )?(.*)$/s);
-  const wrapper = begin(url, ['run', ...args, '--', 'sh', '-c', `${trap ?? ''}echo begun $$; ${rest}`], options);
+  const wrapper = begin(url, ['run', ...patient(args), '--', 'sh', '-c', `${trap ?? ''}echo begun $$; ${rest}`], options);
   await until('the command begins', () => /^begun \d+\n/.test(wrapper.stdout) || wrapper.ended);
   assert.equal(wrapper.ended, null, wrapper.stderr);
   wrapper.commandPid = Number(wrapper.stdout.match(/^begun (\d+)/)[1]);

@@ -24,17 +24,18 @@ describe('samples', () => {
     return until('there is another sample', async () => {
       const samples = await read(`?after=${now_ms}`);
       return samples.at.length > 0 && samples;
-    }, 15_000, 100);
+    }, undefined, 100);
   };
 
   it('samples tell what happened since the ones before', async () => {
+    await next(); // how much time the first one covers is not said
     const hold = await server.grant(event, ['S-A-1', 'S-A-2']);
     for (let i = 0; i < 3; i++) assert.equal((await server.hold(event, ['S-A-1'])).status, 409);
     assertOk(await server.post(`/v1/holds/${hold.id}/renew`, {}));
     await next();
-    const { every_ms, at, series } = await read();
+    const { at, series } = await read();
     // The requests may be divided between two samples.
-    const sum = (name) => Math.round(series[name].reduce((all, rate, i) => all + rate * (i ? at[i] - at[i - 1] : every_ms) / 1000, 0));
+    const sum = (name) => Math.round(series[name].reduce((all, rate, i) => all + rate * (i ? at[i] - at[i - 1] : 0) / 1000, 0));
     assert.equal(sum('holds_granted_per_s'), 1);
     assert.equal(sum('holds_taken_per_s'), 3);
     assert.equal(sum('refused_by_view_per_s'), 3);

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import Stripe from 'stripe';
-import { assertCleanStderr, environment, HOLDFAST, launch, until } from './server.mjs';
+import { assertCleanStderr, environment, HOLDFAST, launch, LEAK_CHECK_MS, until } from './server.mjs';
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
@@ -85,7 +85,7 @@ class Sandbox {
 
   async stop(signal = 'SIGTERM') {
     process.kill(this.run.pid, signal);
-    const timer = setTimeout(() => this.run.child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    const timer = setTimeout(() => this.run.child.kill('SIGKILL'), STOP_TIMEOUT_MS + (this.leaks ? LEAK_CHECK_MS : 0));
     const { code, signal: by } = await this.run.done;
     clearTimeout(timer);
     if (signal === 'SIGTERM') assert.equal(code, 0, `ended by ${by}: ${this.run.stderr}`);

@@ -31,7 +31,7 @@ export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
 // Waits that claim nothing about time outlast a busy machine and a sanitizer.
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 120_000;
-const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, on a busy machine
+export const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, on a busy machine
 const REQUEST_TIMEOUT_MS = 120_000;
 export const IDLE_MS = 10_000; // how long a connection is kept for the next request
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another, but for a machine that stands still

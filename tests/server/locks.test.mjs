@@ -96,6 +96,10 @@ describe('a lock', () => {
     assertProblem(await ann.release('broken', owner), 410, 'lock_lost');
     await ben.take('broken');
   });
+
+  it('can be broken though nobody holds it', async () => {
+    assert.deepEqual(assertOk(await server.post(`${pathOf('never held')}/break`)), { object: 'lock', name: 'never held' });
+  });
 });
 
 describe('modes', () => {

@@ -706,7 +706,9 @@ describe('the server does what the document says', () => {
     await drive('releaseLock', 410, { parameters, body: held });
     await drive('setLockValue', 410, { parameters, body: { ...held, value: 'there' } });
     await drive('acquireLock', 410, { parameters, body: { session, owner: 'a1' } });
-    await drive('breakLock', 200, { parameters });
+    const another = { name: 'payments/us' };
+    await drive('acquireLock', 200, { parameters: another, body: { session } });
+    await drive('breakLock', 200, { parameters: another });
     for (const one of [session, other]) await drive('closeSession', 204, { parameters: { session: one } });
   });
 

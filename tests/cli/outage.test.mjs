@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import {
-  begin, beginRun, json, lock, run, sleep, until,
+  begin, beginRun, json, lock, renewed, run, sleep, until,
 } from '../support/cli.mjs';
 import { startEtcd } from '../support/etcd.mjs';
 import { startPostgres } from '../support/postgres.mjs';
@@ -150,11 +150,11 @@ describe('a holder', () => {
 
   it('keeps its lock through a restart of a server that stores it', async () => {
     const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-    const wrapper = await beginRun(redis.url, ['--ttl', '9s', '--timeout', '3s', 'kept'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(redis.url, ['--timeout', '3s', 'kept'], 'read line; exit 6', { input: null });
     await redis.stop();
     await sleep(700);
     await redis.start();
-    await sleep(9500);
+    await renewed(redis.url, 'kept');
     assert.equal((await run(redis.url, ['-n', 'kept', '--', 'true'])).code, 75);
     wrapper.child.stdin.end('\n');
     assert.equal((await wrapper.result).code, 6);

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, describe, it } from 'node:test';
 import {
-  begin, beginRun, holdfast, isGone, json, run, sleep, sqliteLocks, until, uptimeMs,
+  begin, beginRun, holdfast, isGone, json, renewed, run, sleep, sqliteLocks, until, uptimeMs,
 } from '../support/cli.mjs';
 import { assertTook, parseMetrics, reap } from '../support/server.mjs';
 
@@ -259,12 +259,7 @@ describe('--metrics-file', () => {
     const before = Date.now() / 1000;
     const wrapper = await beginRun(url, ['--metrics-file', file, '--ttl', '9s', name], 'read line; exit 4', { input: null, leaks: true });
     const begun = uptimeMs();
-    let leastMs = Infinity; // what was left of the lease; only a renewal makes it more
-    await until('the lease is renewed', async () => {
-      const [{ expires_in_ms: leftMs }] = (await json(url, ['lock', 'show', name])).holders;
-      leastMs = Math.min(leastMs, leftMs);
-      return leftMs > leastMs;
-    });
+    await renewed(url, name);
     const heldS = (uptimeMs() - begun) / 1000 - 0.01; // the clock is exact to 10 ms
     wrapper.child.stdin.end('\n');
     await wrapper.result;

@@ -61,6 +61,16 @@ export async function beginRun(url, args, script, options) {
   return wrapper;
 }
 
+// Waits until the lease on a name is renewed: only that makes what is left of it more.
+export function renewed(url, name) {
+  let leastMs = Infinity;
+  return until(`the lease on ${name} is renewed`, async () => {
+    const [{ expires_in_ms: leftMs }] = (await json(url, ['lock', 'show', name])).holders;
+    leastMs = Math.min(leastMs, leftMs);
+    return leftMs > leastMs;
+  });
+}
+
 // Milliseconds since boot, on the clock of deadlines, with a resolution of 10 ms.
 export const uptimeMs = () => Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000;
 // A shell command that appends the seconds since boot to a file for as long as it lives.

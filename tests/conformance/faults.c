@@ -185,30 +185,46 @@ static void a_server_that_says_nothing_is_left_at_the_timeout(void **state)
 
 /* ---- answers that do not come ---- */
 
+typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request *requests,
+                                     size_t n, struct lease_verdict *verdicts,
+                                     struct hf_fault *fault);
+
+/* Every operation once, so that scripts are loaded and statements prepared. */
+static enum hf_result warm_up(struct lease *l, struct hf_fault *fault)
+{
+    char key[64];
+    key_make(key, "warm");
+    struct party p;
+    party_queued(&p, key);
+    const lease_call calls[] = {lease_acquire, lease_renew, lease_release};
+    for (int i = 0; i < 3; i++) {
+        enum hf_result result = calls[i](l, &p.r, 1, &p.v, fault);
+        if (result != HF_DONE)
+            return result;
+        assert_int_equal(p.v.result, HF_DONE);
+    }
+    return HF_DONE;
+}
+
+/* The server may stand still for longer than a short timeout: then it is tried again. */
 static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t timeout_ms)
 {
     char url[256];
     proxy_start(proxy, w->backend->port);
     atomic_store(&proxy->word, w->backend->last_word);
     w->backend->url_at(w->backend, proxy->port, url, sizeof url);
-    struct lease *l = NULL;
-    struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    must(lease_open(w->driver, url, &options, &l, &fault), &fault);
-    /* every operation once, so that scripts are loaded and statements prepared */
-    char key[64];
-    key_make(key, "warm");
-    struct party p;
-    party_queued(&p, key);
-    assert_int_equal(acquire(l, &p), HF_DONE);
-    assert_int_equal(renew(l, &p), HF_DONE);
-    assert_int_equal(release(l, &p), HF_DONE);
-    return l;
+    for (int64_t end_ms = now_ms() + 20000;;) {
+        struct lease *l = NULL;
+        struct hf_fault fault = {0};
+        enum hf_result result = lease_open(w->driver, url, &options, &l, &fault);
+        if (result == HF_DONE && (result = warm_up(l, &fault)) == HF_DONE)
+            return l;
+        lease_close(l);
+        if (now_ms() > end_ms || (result != HF_UNREACHABLE && result != HF_UNKNOWN))
+            must(result, &fault);
+    }
 }
-
-typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request *requests,
-                                     size_t n, struct lease_verdict *verdicts,
-                                     struct hf_fault *fault);
 
 /* The call is executed and its answer withheld: the result is HF_UNKNOWN. */
 static void cut(struct proxy *proxy, lease_call call, struct lease *l, struct party *p)
@@ -261,6 +277,17 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
     proxy_stop(&proxy);
 }
 
+/* As release, but repeated without an answer; the lease may be given back by then. */
+static enum hf_result release_again(struct lease *l, struct party *p)
+{
+    enum hf_result result, given = HF_DONE;
+    for (int64_t end_ms = now_ms() + 20000;
+         (result = lease_release(l, &p->r, 1, &p->v, &p->fault)) != HF_DONE && now_ms() < end_ms;)
+        given = result == HF_UNKNOWN ? HF_LOST : given;
+    must(result, &p->fault);
+    return p->v.result == given ? HF_DONE : p->v.result;
+}
+
 static void no_answer_is_unknown_at_the_timeout(void **state)
 {
     struct world *w = *state;
@@ -272,8 +299,13 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     party_init(&a, key);
     party_init(&b, key);
     atomic_store(&proxy.mode, PROXY_SWALLOW);
-    int64_t from_ms = now_ms();
-    assert_fault(try_acquire(l, &a), HF_UNKNOWN, &a.fault);
+    int64_t from_ms, end_ms = now_ms() + 20000;
+    enum hf_result result;
+    do { /* until the server has answered: it may stand still for longer than the timeout */
+        from_ms = now_ms();
+        result = try_acquire(l, &a);
+    } while (atomic_load(&proxy.cuts) == 0 && from_ms < end_ms);
+    assert_fault(result, HF_UNKNOWN, &a.fault);
     /* A client that pings its server leaves it earlier, after two thirds of the timeout. */
     assert_in_range(now_ms() - from_ms, 600, 2000 + LATE_MS);
     atomic_store(&proxy.mode, PROXY_PASS);
@@ -281,7 +313,7 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     /* The late answer must not count as that of the next request. */
     assert_int_equal(acquire_again(l, &b), HF_TAKEN);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
-    assert_int_equal(release(l, &a), HF_DONE);
+    assert_int_equal(release_again(l, &a), HF_DONE);
     lease_close(l);
     proxy_stop(&proxy);
 }
@@ -298,7 +330,7 @@ static void a_wait_without_answers_ends_too(void **state)
     party_init(&holder, key);
     party_queued(&a, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
-    assert_int_equal(acquire(l, &a), HF_TAKEN);
+    assert_int_equal(acquire_again(l, &a), HF_TAKEN);
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     int64_t from_ms = now_ms();
     (void)!lease_wait(l, &a.r, 600, &a.fault); /* the result does not matter */
@@ -307,7 +339,7 @@ static void a_wait_without_answers_ends_too(void **state)
     assert_int_equal(acquire_again(l, &a), HF_TAKEN);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
-    assert_int_equal(release(l, &a), HF_DONE);
+    assert_int_equal(release_again(l, &a), HF_DONE);
     lease_close(l);
     proxy_stop(&proxy);
 }

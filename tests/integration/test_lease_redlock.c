@@ -41,9 +41,9 @@ static bool hang_once(struct trio *t, struct lease *l, struct lease *other, int6
     kill(t->s[0].pid, SIGSTOP);
     int64_t first_ms = boot_ms(), slow = 0;
     struct lease_request q = asks_for(5000);
-    assert_int_equal(must_acquire(l, &q).result, HF_DONE);
+    assert_int_equal(acquire_again(l, &q).result, HF_DONE);
     first_ms = boot_ms() - first_ms;
-    assert_int_equal(must_release(l, &q), HF_DONE);
+    assert_int_equal(release_again(l, &q), HF_DONE);
     for (int i = 0; i < 10; i++) {
         int64_t from_ms = boot_ms();
         use(i % 2 ? l : other, last);
@@ -129,7 +129,7 @@ static void without_a_majority_the_message_says_which_servers_failed_and_why(voi
     struct lease *l = open_redlock(t.url, 8000);
     use(l, &last);
     struct lease_request q = asks_for(2000), next = asks_for(2000);
-    assert_int_equal(must_acquire(l, &q).result, HF_DONE);
+    assert_int_equal(acquire_again(l, &q).result, HF_DONE);
     redis_server_kill(&t.s[0]);
     redis_server_kill(&t.s[2]);
     nap_ms(150); /* an idle link is looked at */
@@ -159,15 +159,15 @@ static void an_attempt_that_got_a_part_of_the_servers_leaves_nothing(void **stat
     url_of(url, t.s[0].port, t.s[1].port, port_free(NULL), "");
     struct lease *part = open_redlock(url, 8000);
     struct lease_request a = asks_for(20000), b = asks_for(20000);
-    assert_int_equal(must_acquire(part, &a).result, HF_DONE);
+    assert_int_equal(acquire_again(part, &a).result, HF_DONE);
     assert_false(has_lock(&t.s[2]));
     for (int i = 0; i < 5; i++) {
-        struct lease_verdict v = must_acquire(l, &b);
+        struct lease_verdict v = acquire_again(l, &b);
         assert_int_equal(v.result, HF_TAKEN);
         assert_in_range(v.remaining_ms, 10000, 20000);
         assert_false(has_lock(&t.s[2]));
     }
-    assert_int_equal(must_release(part, &a), HF_DONE);
+    assert_int_equal(release_again(part, &a), HF_DONE);
     /* Two servers hang, so nobody can tell; when they go on, the release follows the request. */
     struct lease *hasty = open_redlock(t.url, 2000);
     use(hasty, &last);
@@ -212,12 +212,12 @@ static void replay_counter_example(bool by_flush)
     struct lease *b = open_redlock(t.url, 8000);
     struct lease_request used = asks_for(1000);
     last = acquire_soon(b, &used).fence;
-    assert_int_equal(must_release(b, &used), HF_DONE);
+    assert_int_equal(release_again(b, &used), HF_DONE);
     url_of(url, t.s[0].port, t.s[1].port, port_free(NULL), "?max_ttl=5s");
     struct lease *a = open_redlock(url, 8000);
     struct lease_request qa = asks_for(5000), qb = asks_for(5000);
     int64_t from_ms = boot_ms();
-    struct lease_verdict held = must_acquire(a, &qa), v;
+    struct lease_verdict held = acquire_again(a, &qa), v;
     assert_int_equal(held.result, HF_DONE);
     assert_true(held.fence > last);
     assert_true(has_lock(&t.s[0]) && has_lock(&t.s[1]) && !has_lock(&t.s[2]));
@@ -276,16 +276,20 @@ static void fences_grow_when_any_one_server_forgets(void **state)
         for (int k = 0; k < 3; k++)
             set_fence(&t.s[(i + 1 + k) % 3], last + 1000000 * (k + 1));
         int64_t before = last;
-        use(l, &last); /* a grant brings the largest to a majority */
-        assert_true(last > before + 3000000);
+        for (int64_t end_ms = boot_ms() + 60000; last <= before + 3000000;) {
+            assert_true(boot_ms() < end_ms);
+            use(l, &last); /* a grant brings the largest to a majority, if that server takes part */
+        }
         forget(&t.s[i], i == 1);
         use(l, &last);
         assert_false(has_vote(&t.s[i]));
         vouch(&t.s[i]); /* nobody holds a lock, so it need not wait */
         struct lease *next = open_redlock(t.url, 8000);
-        use(next, &last);
+        for (int64_t end_ms = boot_ms() + 60000; !has_vote(&t.s[i]);) {
+            assert_true(boot_ms() < end_ms);
+            use(next, &last);
+        }
         lease_close(next);
-        assert_true(has_vote(&t.s[i]));
     }
     lease_close(l);
     trio_stop(&t);
@@ -301,15 +305,21 @@ static void a_grant_keeps_its_fence_whichever_server_is_lost(void **state)
             int64_t last = 0;
             trio_start_vouched(&t, "");
             struct lease *l = open_redlock(t.url, 8000);
-            use(l, &last);
-            set_fence(&t.s[largest], last + 1000);
-            struct lease_request q = asks_for(20000);
-            int64_t fence = must_acquire(l, &q).fence;
-            assert_int_equal(fence, last + 1001);
+            struct lease_request q;
+            int64_t fence;
+            for (int64_t end_ms = boot_ms() + 60000;; (void)release_again(l, &q)) {
+                use(l, &last);
+                set_fence(&t.s[largest], last + 1000);
+                q = asks_for(20000);
+                fence = acquire_again(l, &q).fence;
+                if (fence == last + 1001)
+                    break; /* that server was not too slow to take part */
+                assert_true(boot_ms() < end_ms);
+            }
             redis_server_kill(&t.s[lost]);
-            assert_int_equal(must_renew(l, &q).fence, fence);
-            assert_int_equal(must_acquire(l, &q).fence, fence);
-            assert_int_equal(must_release(l, &q), HF_DONE);
+            assert_int_equal(renew_again(l, &q).fence, fence);
+            assert_int_equal(acquire_again(l, &q).fence, fence);
+            assert_int_equal(release_again(l, &q), HF_DONE);
             lease_close(l);
             trio_stop(&t);
         }
@@ -330,16 +340,16 @@ static void a_lock_outlasts_restarts_of_all_servers_one_after_another(void **sta
         int64_t from_ms = boot_ms();
         for (bool back = false; !back; back = has_vote(&t.s[i]) && has_lock(&t.s[i])) {
             assert_true(boot_ms() - from_ms < 60000);
-            struct lease_verdict v = must_renew(l, &a);
+            struct lease_verdict v = renew_again(l, &a);
             assert_int_equal(v.result, HF_DONE);
             assert_int_equal(v.fence, fence);
-            assert_int_equal(must_acquire(rival, &b).result, HF_TAKEN);
+            assert_int_equal(acquire_again(rival, &b).result, HF_TAKEN);
             nap_ms(20);
         }
         assert_true(boot_ms() - from_ms >= 3900); /* it had no vote for max_ttl */
     }
-    assert_int_equal(must_release(l, &a), HF_DONE);
-    assert_true(must_acquire(rival, &b).fence > fence);
+    assert_int_equal(release_again(l, &a), HF_DONE);
+    assert_true(acquire_again(rival, &b).fence > fence);
     lease_close(rival);
     lease_close(l);
     trio_stop(&t);

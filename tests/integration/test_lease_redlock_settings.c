@@ -24,7 +24,7 @@ static void new_servers_take_part_after_max_ttl_unless_vouched_for(void **state)
     /* Two votes are enough, and the third server may have been started last. */
     int64_t end_ms = boot_ms() + 30000;
     while (boot_ms() < end_ms && !(has_vote(&t.s[0]) && has_vote(&t.s[1]) && has_vote(&t.s[2]))) {
-        (void)must_release(l, &q);
+        (void)release_again(l, &q);
         acquire_soon(l, &q);
     }
     for (int i = 0; i < 3; i++)
@@ -87,7 +87,7 @@ static void renewal_needs_no_memory(void **state)
     shared.mode = HF_SHARED;
     shared.key = "shared";
     shared.key_len = strlen(shared.key);
-    int64_t fence = acquire_soon(l, &q).fence, reader = must_acquire(l, &shared).fence;
+    int64_t fence = acquire_soon(l, &q).fence, reader = acquire_again(l, &shared).fence;
     for (int i = 0; i < 3; i++) {
         ask(&t.s[i], "CONFIG SET maxmemory 1", answer);
         assert_string_equal(answer, "+OK");
@@ -99,11 +99,11 @@ static void renewal_needs_no_memory(void **state)
     assert_int_equal(lease_acquire(l, &next, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "OOM"));
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(must_renew(l, &q).fence, fence);
-        assert_int_equal(must_renew(l, &shared).fence, reader);
+        assert_int_equal(renew_again(l, &q).fence, fence);
+        assert_int_equal(renew_again(l, &shared).fence, reader);
     }
-    assert_int_equal(must_release(l, &q), HF_DONE);
-    assert_int_equal(must_release(l, &shared), HF_DONE);
+    assert_int_equal(release_again(l, &q), HF_DONE);
+    assert_int_equal(release_again(l, &shared), HF_DONE);
     lease_close(l);
     trio_stop(&t);
 }
@@ -181,19 +181,19 @@ static void a_user_with_the_documented_rights_can_do_everything(void **state)
                          writer = asks_for(20000);
     reader.mode = other.mode = HF_SHARED;
     writer.queue = true;
-    assert_int_equal(must_acquire(l, &reader).result, HF_DONE);
-    assert_int_equal(must_acquire(l, &other).result, HF_DONE);
-    assert_int_equal(must_renew(l, &reader).result, HF_DONE);
-    assert_int_equal(must_acquire(l, &writer).result, HF_TAKEN);
+    assert_int_equal(acquire_again(l, &reader).result, HF_DONE);
+    assert_int_equal(acquire_again(l, &other).result, HF_DONE);
+    assert_int_equal(renew_again(l, &reader).result, HF_DONE);
+    assert_int_equal(acquire_again(l, &writer).result, HF_TAKEN);
     assert_int_equal(lease_wait(l, &writer, 100, &fault), HF_DONE);
     if (lease_inspect(l, KEY, strlen(KEY), &found, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_int_equal(found.n_holders, 2);
     lease_state_close(&found);
-    assert_int_equal(must_release(l, &reader), HF_DONE);
+    assert_int_equal(release_again(l, &reader), HF_DONE);
     if (lease_break(l, KEY, strlen(KEY), &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
-    assert_int_equal(must_acquire(l, &writer).result, HF_DONE);
+    assert_int_equal(acquire_again(l, &writer).result, HF_DONE);
     lease_close(l);
     trio_stop(&t);
 }

@@ -43,7 +43,10 @@ static struct lease *must_open(const char *url)
 {
     struct lease *l = NULL;
     struct hf_fault fault;
-    if (try_open(url, 10000, &l, &fault) != HF_DONE)
+    enum hf_result result = HF_UNREACHABLE; /* also if the server stands still for too long */
+    for (int i = 0; i < 3 && result == HF_UNREACHABLE; i++)
+        result = try_open(url, 10000, &l, &fault);
+    if (result != HF_DONE)
         print_error("%s\n", fault.msg);
     assert_non_null(l);
     return l;

@@ -18,16 +18,23 @@
 
 static struct holdfastd_server server;
 
-static struct hf_locks *open_at(int port, const char *parameters)
+static struct hf_locks *open_hasty(int port, const char *parameters, int64_t timeout_ms)
 {
     char url[128];
     struct hf_locks *locks = NULL;
     struct hf_fault fault = {0};
+    struct hf_options options = HF_OPTIONS(.timeout_ms = timeout_ms);
     snprintf(url, sizeof url, "holdfast://127.0.0.1:%d%s", port, parameters);
-    if (hf_open(url, NULL, &locks, &fault) != HF_DONE)
+    if (hf_open(url, &options, &locks, &fault) != HF_DONE)
         print_error("%s\n", fault.msg);
     assert_non_null(locks);
     return locks;
+}
+
+/* With a timeout that is longer than a server may be kept from running. */
+static struct hf_locks *open_at(int port, const char *parameters)
+{
+    return open_hasty(port, parameters, 10000);
 }
 
 static struct hf_lock *take(struct hf_locks *locks, const char *name, struct hf_lock_options want)
@@ -293,7 +300,7 @@ static void a_client_that_is_cut_off_stops_granting_before_the_writer_gets_the_l
     (void)state;
     struct proxy proxy;
     proxy_start(&proxy, server.port);
-    struct hf_locks *readers = open_at(proxy.port, "?cache=shared");
+    struct hf_locks *readers = open_hasty(proxy.port, "?cache=shared", 3000);
     struct hf_locks *writers = open_at(server.port, "");
     give(take(readers, "cut off", shared));
     atomic_store(&proxy.mode, PROXY_SWALLOW);

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "lease/lease.h"
 #include "ledger/ledger.h"
+#include "support/lock.h"
 
 #define TTL_MS 10000
 /* What happens at once, or a second later, on a machine that has nothing else to do. */
@@ -1067,12 +1068,17 @@ static void open_and_close(int number)
     struct hf_fault fault;
     char none;
     close(tells[1]);
-    must(read(tells[0], &none, 1) ==
-         0); /* until the parent closes its end, so that all start at once */
-    if (lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, &fault) !=
-        HF_DONE) {
-        fprintf(stderr, "%s\n", fault.msg);
-        _exit(1);
+    /* Until the parent closes its end, so that all start at once. */
+    must(read(tells[0], &none, 1) == 0);
+    /* A busy machine needs more time, but nobody gives up before. */
+    for (int i = 0; !l; i++) {
+        int64_t until = clock_monotonic_us(&clock_system) + lab.options.timeout_ms * 1000;
+        if (lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, &fault) !=
+                HF_DONE &&
+            (clock_monotonic_us(&clock_system) < until || i == 9)) {
+            fprintf(stderr, "%s\n", fault.msg);
+            _exit(1);
+        }
     }
     close_lease(l);
 }
@@ -1207,17 +1213,10 @@ static int64_t pass_on_together(void)
     return clock_monotonic_us(&clock_system) - began;
 }
 
-/* A waiter looks by itself at most every 50 ms: without wake-ups 240 grants would take 12 s.  The
- * best of several tries counts, since a busy machine only makes it slower. */
-static void a_release_wakes_the_next_in_whatever_process_it_waits(void **state)
+/* A waiter looks by itself at most every 50 ms: without wake-ups 240 grants would take 12 s. */
+TIMELY_CLAIM(a_release_wakes_the_next_in_whatever_process_it_waits)
 {
-    (void)state;
-    int64_t best_us = INT64_MAX;
-    for (int i = 0; i < 5 && best_us >= 3000000; i++) {
-        int64_t us = pass_on_together();
-        best_us = us < best_us ? us : best_us;
-    }
-    assert_true(best_us < 3000000);
+    return pass_on_together() < 3000000;
 }
 
 int main(void)

@@ -270,9 +270,8 @@ static bool all_wait(void *ctx)
     return waiters_of(c->locks, "x") == c->n;
 }
 
-static void a_wait_that_ends_leaves_no_waiter_behind(void **state)
+TIMELY_CLAIM(a_wait_that_ends_leaves_no_waiter_behind)
 {
-    (void)state;
     struct hf_locks *locks = open_memory();
     struct hf_lock *lock = take(locks, "x"), *second;
     struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = 120);
@@ -280,11 +279,15 @@ static void a_wait_that_ends_leaves_no_waiter_behind(void **state)
     int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", &wait, &second, &fault), HF_TAKEN);
     int64_t took = boot_ms() - begun;
-    assert_in_range(took, 119, 2000);
+    assert_true(took >= 119);
     assert_non_null(strstr(fault.msg, "waiting"));
     assert_int_equal(waiters_of(locks, "x"), 0);
     (void)!hf_unlock(lock, NULL);
     hf_close(locks);
+    JUDGE(took <= 2000);
+    return true;
+too_slow:
+    return false;
 }
 
 static void waiters_are_served_in_the_order_they_came(void **state)
@@ -404,9 +407,11 @@ static void a_long_line_asks_seldom(void **state)
     }
     assert_true(becomes(all_wait, &(struct waiters){locks, N}));
     nap_ms(300); /* the first have gone to sleep */
+    int64_t begun = boot_ms();
     atomic_store(&faults.n_acquire, 0);
     nap_ms(1000);
     int asked = atomic_load(&faults.n_acquire);
+    int64_t took_ms = boot_ms() - begun;
     (void)!hf_unlock(lock, NULL);
     for (size_t i = 0; i < N; i++) {
         pthread_join(w[i].thread, NULL);
@@ -415,7 +420,7 @@ static void a_long_line_asks_seldom(void **state)
     free(w);
     hf_close(locks);
     /* 100 at places 129 to 228 every 0.36 s, and those asleep every 2 s */
-    assert_in_range(asked, 1, 600);
+    assert_in_range(asked, 1, 600 * took_ms / 1000);
 }
 
 struct caller {

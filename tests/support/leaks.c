@@ -14,6 +14,7 @@
 #include <pwd.h>
 #include <sanitizer/lsan_interface.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,12 +25,13 @@ static char stdout_buffer[BUFSIZ];
 
 __attribute__((constructor)) static void begin(void)
 {
+    const struct addrinfo any = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     (void)setvbuf(stdout, stdout_buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF,
                   sizeof stdout_buffer);
     tzset();
     (void)getpwnam("root");
-    if (getaddrinfo("localhost", NULL, NULL, &found) == 0)
+    if (getaddrinfo("localhost", NULL, &any, &found) == 0)
         freeaddrinfo(found);
     (void)dlerror(); /* frees what the sanitizer's own look-ups left there */
     expected_bytes = leaks_now();

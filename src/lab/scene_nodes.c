@@ -20,10 +20,12 @@ size_t scene_node_index(const struct scene *s, const char *node)
     return i;
 }
 
-/* The reply is for freeReplyObject; NULL if the server cannot be reached. */
+/* The reply is for freeReplyObject; NULL if the server cannot be reached.  One that was killed
+ * refuses at once, so the timeout is only for one that stands still on a busy machine: no scene is
+ * about that. */
 static redisReply *ask(const struct scene *s, const char *node, int n, const char *const *words)
 {
-    const struct timeval timeout = {.tv_sec = 2};
+    const struct timeval timeout = {.tv_sec = 10};
     int port = s->coordinator->nodes[scene_node_index(s, node)].port;
     redisContext *redis = redisConnectWithTimeout("127.0.0.1", port, timeout);
     redisReply *reply = NULL;

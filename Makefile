@@ -20,9 +20,10 @@
 #   bench/*.c                 one program each, build/bench/NAME
 #   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
-# One set of rules builds five flavours: build/ (the product), build/asan, build/tsan, with clang build/fuzz and,
-# for the other architecture, build/other; `make FLAVOUR=asan` builds the second.  In build/asan and build/tsan the core
-# is a shared library, so that it is linked once and not for each of 160 executables; the others link it statically.
+# One set of rules builds six flavours: build/ (the product), build/asan, build/tsan, build/coverage, with clang build/fuzz
+# and, for the other architecture, build/other; `make FLAVOUR=asan` builds the second.  In build/asan, build/tsan and
+# build/coverage the core is a shared library, so that it is linked once and not for each of 160 executables; the others
+# link it statically.
 
 FLAVOUR ?= product
 WERROR ?= 1
@@ -46,6 +47,7 @@ say = $(if $(V),,@printf '%-5s %s\n' $(1) $@ &&)
 B_product = build
 B_asan = build/asan
 B_tsan = build/tsan
+B_coverage = build/coverage
 B_fuzz = build/fuzz
 B_other = build/other
 
@@ -57,10 +59,10 @@ LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
 comma = ,
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, fuzz or other))$(if \
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, coverage, fuzz or other))$(if \
     $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
 
-SHARED_FLAVOUR = $(filter asan tsan,$(FLAVOUR))
+SHARED_FLAVOUR = $(filter asan tsan coverage,$(FLAVOUR))
 
 FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 # The last two are not part of `undefined`: what a double out of an integer's range becomes differs between
@@ -68,6 +70,7 @@ FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_
 SANITIZERS = address,undefined,float-cast-overflow,float-divide-by-zero
 FLAGS_asan = $(FLAGS_sanitizers) -fsanitize=$(SANITIZERS) -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan = $(FLAGS_sanitizers) -fsanitize=thread
+FLAGS_coverage = $(FLAGS_sanitizers) --coverage -fprofile-update=atomic
 # -g1 is enough for the lines in a report; CFLAGS=-g adds the variables for a debugger.  With HF_CRASH_POINTS the
 # server stops where base/crash.h says, if a test asks for it.
 FLAGS_sanitizers = -O1 -g1 -fPIC -DHF_CRASH_POINTS
@@ -184,7 +187,7 @@ CROWD_TESTS = $(patsubst %.c,build/%,$(wildcard tests/conformance/test_*.c tests
 # ---- targets -------------------------------------------------------------------------------
 
 .PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test tsan bare
-.PHONY: fuzz bench soak other-machine deb lint rooms install install-library clean help FORCE
+.PHONY: coverage fuzz bench soak other-machine deb lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -223,10 +226,12 @@ endif
 # thread sanitizer.  Only tests/attack/memory.test.mjs needs the product's server, which takes no memory for sanitizers.
 test: TESTED = asan
 tsan: TESTED = tsan
-test tsan: rooms build/packages/test tests/node_modules/.ready
+coverage: TESTED = coverage
+test tsan coverage: rooms build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$(TESTED) programs tests build/$(TESTED)/bench/streams
 	@$(MAKE) FLAVOUR=product build/holdfastd
 	@tests/run build/$(TESTED)
+	$(if $(filter coverage,$(TESTED)),@scripts/coverage build/coverage)
 
 # Runs each target for SECONDS seconds; inputs of findings are left in build/fuzz/findings.
 fuzz: build/packages/fuzz
@@ -318,6 +323,7 @@ help:
 	@echo 'make check        the C unit tests, in seconds; make check T=test_decide runs one'
 	@echo 'make test         every test, on a build with the address and undefined-behaviour sanitizers'
 	@echo 'make tsan         the same with the thread sanitizer'
+	@echo 'make coverage     the same without a sanitizer, and how many lines of src the tests have run'
 	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
 	@echo 'make other-machine  the C tests that need no server, and the API, of x86-64 on ARM or of ARM on x86-64, with qemu'
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
@@ -403,9 +409,8 @@ $(TESTS):
 	$(call say,LINK) $(LINK) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
 
 # In the executable itself, since the sanitizer asks the first library that has the function, which is its own.
-ifeq ($(FLAVOUR),asan)
+$(if $(filter asan,$(FLAVOUR)),$(PROGRAMS)): $(LEAKS)
 $(TESTS) $(FUZZERS) $(MUTANTS) $(CONTENDER) $(READERS): $(LEAKS)
-endif
 
 $(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
 $(filter $(B)/tests/journal/%,$(TESTS)): $(JOURNAL) | $(CONTENDER)

@@ -596,5 +596,6 @@ int main(int argc, char **argv)
     log_write(LOG_INFO, "draining", "signal", signals_name(signal_taken), NULL);
     stop(&p);
     secret_free(argv, argv_size);
+    settings_wipe_environment();
     return EXIT_SUCCESS;
 }

@@ -95,15 +95,19 @@ void settings_close(struct settings *s)
 
 /* ---- the environment ---- */
 
-/* NAME=VALUE as in environ, one after the other, ended by an empty one; NULL: nothing was taken. */
-static char *taken;
+static struct {
+    char *text; /* NAME=VALUE as in environ, one after the other, ended by an empty one; NULL:
+                   nothing was taken */
+    size_t size;
+} taken;
 
 void settings_take_environment(void)
 {
-    size_t bytes = 1, kept = 0;
+    size_t kept = 0;
+    taken.size = 1;
     for (char **entry = environ; *entry; entry++)
-        bytes += strlen(*entry) + 1;
-    char *to = taken = secret_alloc(bytes);
+        taken.size += strlen(*entry) + 1;
+    char *to = taken.text = secret_alloc(taken.size);
     for (char **entry = environ; *entry; entry++) {
         size_t len = strcspn(*entry, "=");
         if (variables_is_secret(*entry, len)) {
@@ -116,10 +120,16 @@ void settings_take_environment(void)
     environ[kept] = NULL;
 }
 
+void settings_wipe_environment(void)
+{
+    secret_free(taken.text, taken.size);
+    taken.text = NULL;
+}
+
 const char *settings_environment(const char *name)
 {
     size_t len = strlen(name);
-    for (const char *entry = taken; entry && *entry; entry += strlen(entry) + 1)
+    for (const char *entry = taken.text; entry && *entry; entry += strlen(entry) + 1)
         if (strncmp(entry, name, len) == 0 && entry[len] == '=')
             return entry + len + 1;
     return getenv(name);

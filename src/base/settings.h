@@ -35,6 +35,8 @@ void settings_close(struct settings *s);
  * dumps and /proc/PID/environ do not show them and child processes do not inherit them.  Call it
  * once, before there are threads and before anybody keeps a pointer that getenv returned. */
 void settings_take_environment(void);
+/* Wipes and frees what was taken.  Nobody may use what settings_environment has returned of it. */
+void settings_wipe_environment(void);
 /* The value of a variable as the process got it; NULL if it is not set.  As getenv, but it also has
  * what was taken. */
 const char *settings_environment(const char *name);

@@ -210,6 +210,8 @@ static void secrets_of_the_environment_are_moved_and_still_found(void **state)
     assert_null(settings_environment("HOLDFAST_ADMIN"));
     assert_string_equal(settings_environment("HOLDFAST_LISTEN"), "somewhere");
     assert_string_equal(getenv("HOLDFAST_LISTEN"), "somewhere");
+    settings_wipe_environment();
+    assert_null(settings_environment("HOLDFAST_ADMIN_KEY"));
 }
 
 int main(void)

@@ -10,7 +10,7 @@ import { startSandbox } from '../support/sandbox.mjs';
 let sandbox;
 let stripe;
 before(async () => {
-  sandbox = await startSandbox({ args: ['--faults', '{"later_ms":100}', '--log-level', 'debug'], leaks: true });
+  sandbox = await startSandbox({ args: ['--faults', '{"later_ms":100}', '--log-level', 'debug'] });
   stripe = sandbox.client();
 });
 after(async () => {

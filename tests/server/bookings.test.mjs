@@ -7,7 +7,7 @@ import {
   assertBooking, assertIdempotent, assertInvalid, assertOk, assertProblem, BOOKING_ID, ms, TIMESTAMP,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { backend, newKey, reap, start } from '../support/server.mjs';
+import { newKey, reap, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
 const SELLER = { Authorization: 'Bearer a-seller-key-of-the-tests' };
@@ -16,7 +16,7 @@ const NOWHERE = `bkg_${'0'.repeat(28)}`;
 describe('bookings', () => {
   let server;
   before(async () => {
-    server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) }, leaks: backend === 'sqlite' });
+    server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) } });
   });
   after(async () => {
     try {

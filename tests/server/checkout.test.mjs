@@ -7,7 +7,7 @@ import { CARD, openShop } from '../support/checkout.mjs';
 import {
   assertInvalid, assertOk, assertProblem, BOOKING_ID, ms, TIMESTAMP,
 } from '../support/expect.mjs';
-import { backend, newKey, only, reap, until } from '../support/server.mjs';
+import { newKey, only, reap, until } from '../support/server.mjs';
 
 const NOWHERE = `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`;
 const SHORT = { hold_ttl_ms: 5000, hold_max_ms: 60_000 }; // for holds that are to expire
@@ -15,7 +15,7 @@ const SHORT = { hold_ttl_ms: 5000, hold_max_ms: 60_000 }; // for holds that are 
 describe('a checkout', () => {
   let shop;
   let server;
-  before(async () => { shop = await openShop({ leaks: backend === 'sqlite' }); ({ server } = shop); });
+  before(async () => { shop = await openShop(); ({ server } = shop); });
   after(async () => { try { await shop?.close(); } finally { await reap(); } });
 
   const createEvent = (fields) => server.createEvent({ areas: [{ name: 'Floor', price: 300, capacity: 20 }], ...fields });

@@ -8,14 +8,14 @@ import {
   assertIdempotent, assertInvalid, assertOk, assertProblem, ms, TIMESTAMP,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { backend, newKey, reap, sleep, start } from '../support/server.mjs';
+import { newKey, reap, sleep, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const in_ = (milliseconds) => new Date(Date.now() + milliseconds).toISOString();
 
 describe('events change', () => {
   let server;
-  before(async () => { server = await start({ leaks: backend === 'sqlite' }); });
+  before(async () => { server = await start(); });
   after(async () => {
     try {
       if (server) await assertVerifiedSoon(server.ledger, server.gate);

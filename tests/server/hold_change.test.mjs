@@ -7,13 +7,13 @@ import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { backend, newKey, reap, sleep, start } from '../support/server.mjs';
+import { newKey, reap, sleep, start } from '../support/server.mjs';
 
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
 
 describe('changing a hold', () => {
   let server;
-  before(async () => { server = await start({ leaks: backend === 'sqlite' }); });
+  before(async () => { server = await start(); });
   after(async () => {
     try {
       if (server) await assertVerifiedSoon(server.ledger, server.gate);

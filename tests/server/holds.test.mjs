@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem, HOLD_FIELDS, ms } from '../support/expect.mjs';
-import { backend, start } from '../support/server.mjs';
+import { start } from '../support/server.mjs';
 
 const names = (row, from, to) => Array.from({ length: to - from + 1 }, (_, i) => `S-${row}-${from + i}`);
 
@@ -12,7 +12,7 @@ describe('making holds', () => {
   let server;
   let event;
   before(async () => {
-    server = await start({ leaks: backend === 'sqlite' });
+    server = await start();
     event = await server.createEvent({
       sections: [{ name: 'S', tier: 'A', price: 1000, rows: 20, seats_per_row: 30 },
         { name: 'T', tier: 'B', price: 250, rows: 1, seats_per_row: 10 }],

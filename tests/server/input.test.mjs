@@ -17,7 +17,7 @@ describe('bad input', () => {
   let event;
   let hold;
   before(async () => {
-    server = await start({ leaks: true });
+    server = await start();
     event = await server.createEvent();
     hold = await server.grant(event, 'S-B-10');
   });

@@ -12,7 +12,7 @@ describe('the life of a hold', () => {
   let event;
   let seatNumber = 0;
   before(async () => {
-    server = await start({ leaks: true });
+    server = await start();
     event = await server.createEvent({
       sections: [{ name: 'S', tier: 'A', price: 1000, rows: 1, seats_per_row: 1000 }],
     });

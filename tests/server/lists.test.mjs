@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, HOLD_FIELDS, ms } from '../support/expect.mjs';
-import { backend, newKey, start, until } from '../support/server.mjs';
+import { newKey, start, until } from '../support/server.mjs';
 
 const ADMIN = 'admin-key-0123456789';
 const SELLER = 'seller-key-0123456789';
@@ -17,7 +17,7 @@ describe('the list of holds', () => {
   let holds; // in the order of creation
   const wanted = {}; // status -> fences, newest first
   before(async () => {
-    server = await start({ leaks: backend === 'sqlite', env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });
+    server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });
     const request = server.request.bind(server); // an admin unless a call says otherwise
     server.request = (method, target, body, headers = {}, ...rest) =>
       request(method, target, body, { ...bearer(ADMIN), ...headers }, ...rest);

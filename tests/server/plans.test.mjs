@@ -11,7 +11,7 @@ import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { arena, expectedSections, gridPlan, planEvent, randomPlan, rounded, seatsOf, statesOf } from '../support/plans.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { backend, only, reap, start } from '../support/server.mjs';
+import { only, reap, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 // For claims about reading and drawing plans, which are the same on every ledger.
@@ -63,7 +63,7 @@ const allPrices = { ...beside.prices, Floor: 3000, Lawn: 10 };
 
 describe('seating plans', () => {
   let server;
-  before(async () => { server = await start({ leaks: backend === 'sqlite' }); });
+  before(async () => { server = await start(); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   const post = (body) => server.post('/v1/events', body);

@@ -32,8 +32,8 @@ export const CARD = {
 const SETTLE_MS = 20_000;
 let shops = 0;
 
-// Options: args and env of the servers; webhooks (false: the sandbox's events reach nobody); leaks.
-export async function openShop({ args = [], env = {}, webhooks = true, leaks = false, headers = {} } = {}) {
+// Options: args and env of the servers; webhooks (false: the sandbox's events reach nobody).
+export async function openShop({ args = [], env = {}, webhooks = true, headers = {} } = {}) {
   const relay = await startRelay();
   const sandbox = await startSandbox({ args: ['--webhook', relay.url, '--webhook-secret', WEBHOOK_SECRET] });
   const account = `shop${++shops}`;
@@ -43,7 +43,6 @@ export async function openShop({ args = [], env = {}, webhooks = true, leaks = f
       STRIPE_SECRET_KEY: `sk_test_${account}`, STRIPE_PUBLISHABLE_KEY: `pk_test_${account}`,
       ...(webhooks ? { STRIPE_WEBHOOK_SECRET: WEBHOOK_SECRET } : {}), ...env,
     },
-    leaks,
   });
   const shop = new Shop(server, sandbox, relay, account, headers);
   relay.forward = webhooks ? (body, signature) => shop.webhook(body, signature) : null;

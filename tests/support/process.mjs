@@ -82,7 +82,7 @@ export async function pool(items, limit, work) {
 
 // ---- processes ----
 
-// The leak sanitizer can take seconds at the end of each process, so it runs only if `leaks` is set.
+// `leaks`: a search for leaks at the end, which takes seconds unless the program leaves nothing (leaks.c).
 // Settings of the tests themselves are not passed on: the programs would warn of variables that they do not know.
 export const environment = (env, leaks) => ({
   ...process.env,

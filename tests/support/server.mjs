@@ -31,7 +31,6 @@ export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
 // Waits that claim nothing about time outlast a busy machine and a sanitizer.
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 120_000;
-export const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, on a busy machine
 const REQUEST_TIMEOUT_MS = 120_000;
 export const IDLE_MS = 10_000; // how long a connection is kept for the next request
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another, but for a machine that stands still
@@ -64,7 +63,7 @@ export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => arg
 }
 
 // Options: dir (default: a temporary one), args, env, wrap(argv) -> argv to run it under another program,
-// leaks (search for leaks at the end, which takes seconds: of several servers, the first does), ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).
+// ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).
 export async function start(options = {}) {
   const dir = options.dir ?? tempDir();
   const place = options.ledger ? {} : await placeOf(dir);
@@ -76,7 +75,7 @@ export async function start(options = {}) {
 // so options like --demo take effect on the first.
 export async function startServers({ n, ...options }) {
   const first = new Server(options);
-  const rest = Array.from({ length: n - 1 }, () => new Server({ ...options, dir: undefined, ownsDir: true, leaks: false }));
+  const rest = Array.from({ length: n - 1 }, () => new Server({ ...options, dir: undefined, ownsDir: true }));
   const servers = n === 1 ? first : new Servers([first, ...rest]);
   await servers.launch();
   return servers;
@@ -220,7 +219,7 @@ export class Remote extends Client {
 }
 
 export class Server extends Remote {
-  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap = (argv) => argv, leaks = false, ledger, gate, tls = process.env.HOLDFAST_TEST_TLS === '1' } = {}) {
+  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap, ledger, gate, tls = process.env.HOLDFAST_TEST_TLS === '1' } = {}) {
     super(tls ? { tls: tlsIdentity().tls } : {});
     this.ownsDir = ownsDir;
     this.dir = dir ?? tempDir();
@@ -228,9 +227,8 @@ export class Server extends Remote {
     this.place = { ledger, gate };
     this.env = environment({
       ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
-    }, leaks);
-    this.wrap = wrap;
-    this.leaks = leaks;
+    }, !wrap && !ledger?.startsWith('postgres')); // what is traced cannot be searched for leaks, and libpq keeps what it knows of Kerberos
+    this.wrap = wrap ?? ((argv) => argv);
     this.logs = ''; // stderr of this server, over all its restarts
   }
 
@@ -275,7 +273,7 @@ export class Server extends Remote {
     if (!this.run) return;
     const { run } = this;
     if (!run.ended) process.kill(run.pid, 'SIGTERM');
-    const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS + (this.leaks ? LEAK_CHECK_MS : 0));
+    const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS);
     const ended = await run.done;
     clearTimeout(timer);
     this.#ended(keep);

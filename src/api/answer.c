@@ -14,6 +14,8 @@ static const struct shortage *shortage_of(const struct command *command)
         return &command->create.shortage;
     case CMD_HOLD_CHANGE:
         return &command->change.shortage;
+    case CMD_HOLD_CONFIRM:
+        return &command->confirm.shortage;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:
         return &command->block.shortage;

@@ -88,13 +88,18 @@ static void note_details(struct payment_row *p, const struct fact *f)
         p->disputed = f->disputed;
 }
 
-/* Events that are archived or cancelled sell nothing any more. */
-static bool may_rescue(struct decision *d, const struct payment_view *v, const struct fact *f)
+/* Does the fact bring late money, for which the expired hold can still be sold?  Events that are
+ * archived or cancelled sell nothing any more.  VERDICT_DEFERRED: the next batch can say. */
+static enum verdict check_rescue(struct decision *d, const struct payment_view *v,
+                                 const struct fact *f)
 {
-    return f->state == INTENT_CAPTURED && !v->is_past && !v->payment->received &&
-           v->booking->status == BOOKING_PENDING && v->hold->status == HOLD_EXPIRED &&
-           v->event->status_draft != EVENT_ARCHIVED && v->event->status_draft != EVENT_CANCELLED &&
-           decide_places_are_free(d, v->event, v->hold);
+    struct shortage shortage = {0}; /* the reason does not matter: the money goes back */
+    bool is_late = f->state == INTENT_CAPTURED && !v->is_past && !v->payment->received &&
+                   v->booking->status == BOOKING_PENDING && v->hold->status == HOLD_EXPIRED;
+    if (!is_late || v->event->status_draft == EVENT_ARCHIVED ||
+        v->event->status_draft == EVENT_CANCELLED)
+        return VERDICT_HOLD_EXPIRED;
+    return decide_check_revival(d, v->event, v->hold, &shortage);
 }
 
 /* Carries out a step: the places first, then the booking. */
@@ -117,7 +122,8 @@ static void take_step(struct decision *d, struct payment_view *v, const struct p
         decide_free_places(d, v->event, v->hold, v->cause);
 }
 
-static void apply_fact(struct decision *d, struct payment_view *v, struct payment_update *op)
+static void apply_fact(struct decision *d, struct payment_view *v, struct payment_update *op,
+                       bool may_rescue)
 {
     const struct fact *f = &op->fact;
     struct payment_row *p = v->payment;
@@ -127,7 +133,7 @@ static void apply_fact(struct decision *d, struct payment_view *v, struct paymen
                              .payment = p->status,
                              .has_received = p->received > 0,
                              .has_intent = *p->intent != '\0',
-                             .may_rescue = may_rescue(d, v, f),
+                             .may_rescue = may_rescue,
                              .is_wrong = is_wrong(p, f)};
     struct payment_step step;
     payment_apply(&c, f, &step);
@@ -340,10 +346,13 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
                              .cause = CAUSE_PAYMENT,
                              .is_past = op->booking.payment != p->payment,
                              .ended = intent_call_ended(&op->report)};
+    enum verdict rescue = check_rescue(d, &v, &op->fact);
+    if (rescue == VERDICT_DEFERRED)
+        return VERDICT_DEFERRED;
     bool knew_intent = *p->intent != '\0';
     op->booking_before = op->booking.status;
     store_webhook(d, op, p->payment);
-    apply_fact(d, &v, op);
+    apply_fact(d, &v, op, rescue == VERDICT_OK);
     if (note_report(d, &op->money, &op->report))
         v.ended = 0;
     else if (op->report.kind == JOB_REFUND && op->report.job)

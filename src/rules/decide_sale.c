@@ -97,7 +97,7 @@ static enum verdict sell(struct decision *d, struct event *e, struct hold_confir
     return VERDICT_CREATED;
 }
 
-bool decide_places_are_free(struct decision *d, struct event *e, const struct hold_row *hold)
+static bool places_are_free(struct decision *d, struct event *e, const struct hold_row *hold)
 {
     decide_expire_owners(d, e, hold->seats, hold->n_seats);
     for (uint32_t i = 0; i < hold->n_seats; i++)
@@ -107,6 +107,15 @@ bool decide_places_are_free(struct decision *d, struct event *e, const struct ho
         if (!decide_area_has(d, e, &hold->areas[i], hold->channel))
             return false;
     return true;
+}
+
+enum verdict decide_check_revival(struct decision *d, struct event *e, const struct hold_row *hold,
+                                  struct shortage *s)
+{
+    if (!places_are_free(d, e, hold))
+        return VERDICT_HOLD_EXPIRED;
+    return decide_check_limits(d, e, 0, owner_hash(e, hold->owner, hold->owner_len),
+                               places_count(hold->n_seats, hold->areas, hold->n_areas), s);
 }
 
 void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, struct hold *h)
@@ -129,13 +138,14 @@ void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, s
     *vec_push(&d->unreadable) = hold->id.key;
 }
 
-/* Sells an expired hold after all if every place is still free: it gets a new fence and is sold at
+/* Sells an expired hold after all if that is still possible: it gets a new fence and is sold at
  * once.  `h` is its entry if it expired in this batch, else NULL. */
 static enum verdict rescue(struct decision *d, struct event *e, struct hold_confirm *op,
                            struct hold *h)
 {
-    if (!decide_places_are_free(d, e, &op->hold.row))
-        return VERDICT_HOLD_EXPIRED;
+    enum verdict verdict = decide_check_revival(d, e, &op->hold.row, &op->shortage);
+    if (verdict != VERDICT_OK)
+        return verdict;
     decide_revive(d, e, &op->hold.row, h);
     return sell(d, e, op, SEAT_AVAILABLE, CAUSE_RESCUE);
 }

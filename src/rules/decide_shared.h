@@ -73,8 +73,10 @@ void decide_book_places(struct decision *d, struct event *e, struct hold_row *ho
 /* The places of a booking are free again, and so are its rows of sold_seats. */
 void decide_free_places(struct decision *d, struct event *e, const struct hold_row *hold,
                         enum audit_cause cause);
-/* Are all places of an expired hold free, once due holds of others have ended? */
-bool decide_places_are_free(struct decision *d, struct event *e, const struct hold_row *hold);
+/* May an expired hold be sold after all?  All of its places must be free, once due holds of others
+ * have ended, and its owner must have room for them.  VERDICT_HOLD_EXPIRED: they are not free. */
+enum verdict decide_check_revival(struct decision *d, struct event *e, const struct hold_row *hold,
+                                  struct shortage *s);
 /* Confirms an expired hold, with a new fence.  `h` is its entry if it expired in this batch, else
  * NULL.  Its places are booked next. */
 void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, struct hold *h);

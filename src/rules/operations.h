@@ -8,7 +8,8 @@
  *        POST /v1/holds --> ACTIVE-+--- confirm (fence, before expiry) --> CONFIRMED (booking)
  *                            |  |                                             ^
  *                            |  +----- DELETE, evict --> RELEASED             | confirm + rescue,
- *                            +-------- expiry --> EXPIRED --------------------+ every place free
+ *                            +-------- expiry --> EXPIRED --------------------+ every place free,
+ *                                                                               room for the owner
  *
  *   life of a seat:  available <-> held -> booked;  available <-> blocked
  *                    blocked for a channel <-> held by a hold of that channel -> booked
@@ -104,8 +105,10 @@ struct hold_confirm {
     bool rescue;           /* sell an expired hold if all its places are still free */
     const char *reference; /* NULL: none */
     size_t reference_len;
-    /* out; read from the ledger before the rules judge if the hold is confirmed already */
-    struct booking_row booking;
+    /* out */
+    struct shortage shortage;   /* VERDICT_OWNER_LIMIT */
+    struct booking_row booking; /* read from the ledger before the rules judge if the hold is
+                                   confirmed already */
 };
 
 /* PATCH /v1/holds/{h} */

@@ -18,7 +18,7 @@ struct payment_case {
     enum payment_status payment;
     bool has_received; /* its money was captured before */
     bool has_intent;   /* the provider's id of the intent is known */
-    bool may_rescue;   /* the hold has expired, and all of its places can still be sold */
+    bool may_rescue;   /* the hold has expired, and can still be sold to its owner */
     bool is_wrong;     /* the fact names another amount or currency than the payment's */
 };
 

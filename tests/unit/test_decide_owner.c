@@ -163,6 +163,37 @@ static void a_change_counts_what_it_adds_in_the_end(void **state)
     paper_check(&paper);
 }
 
+static enum verdict rescue(const struct grant *g, int64_t *ret_limit)
+{
+    struct ask a;
+    ask_confirm(&a, hall, &g->id, g->fence, true);
+    enum verdict verdict = paper_run(&paper, &a);
+    *ret_limit = a.c.confirm.shortage.limit;
+    ask_close(&a);
+    return verdict;
+}
+
+static void a_rescue_needs_room_for_the_owner(void **state)
+{
+    (void)state;
+    int64_t limit = 0;
+    struct grant late = grant("ada", 0, 2), ownerless = grant(NULL, 2, 2);
+    paper.now += DEF_TTL_MS;
+    struct grant again = grant("ada", 4, 3);
+    assert_int_equal(rescue(&late, &limit), VERDICT_OWNER_LIMIT);
+    assert_int_equal(limit, 4);
+    assert_int_equal(places_of("ada"), 3);
+    paper_reload(&paper, hall);
+    assert_int_equal(rescue(&late, &limit), VERDICT_OWNER_LIMIT);
+    assert_int_equal(rescue(&ownerless, &limit), VERDICT_CREATED);
+    paper.expire_max = 0; /* what is due does not count, though nobody has noticed yet */
+    paper.now += DEF_TTL_MS;
+    assert_int_equal(rescue(&late, &limit), VERDICT_CREATED);
+    assert_int_equal(rescue(&again, &limit), VERDICT_OWNER_LIMIT);
+    assert_int_equal(places_of("ada"), 2);
+    paper_check(&paper);
+}
+
 static void two_requests_of_one_batch_count_together(void **state)
 {
     (void)state;
@@ -336,6 +367,7 @@ int main(void)
         claim(holds_and_bookings_count_together),
         claim(what_has_ended_does_not_count),
         claim(a_change_counts_what_it_adds_in_the_end),
+        claim(a_rescue_needs_room_for_the_owner),
         claim(two_requests_of_one_batch_count_together),
         claim(a_limit_that_is_set_later_counts_what_was_booked_before),
         claim(many_owners_are_told_apart),

@@ -677,6 +677,87 @@ static void places_that_are_paid_back_no_longer_count_for_their_owner(void **sta
     assert_int_equal(shop_do(&shop, &a), VERDICT_CREATED);
 }
 
+static void hold_of_ada(uint32_t first, uint32_t second)
+{
+    struct ask a;
+    ask_create(&a, shop.event, first, second);
+    ask_owner(&a, "ada");
+    assert_int_equal(shop_run(&shop, &a), VERDICT_CREATED);
+    ada = (struct buyer){.shop = &shop, .hold = a.c.create.hold.id, .amount = 5000};
+    ask_close(&a);
+}
+
+static void ask_limit(struct ask *a, int32_t limit)
+{
+    ask_terms(a, shop.event);
+    a->c.event_change.given = EVENT_MAX_PER_OWNER;
+    a->c.event_change.terms.max_per_owner = limit;
+}
+
+/* Ada's first hold expires before it is paid, and she buys two other seats.  Returns the buyer of
+ * the first hold. */
+static struct buyer ada_buys_again(void)
+{
+    hold_of_ada(0, 1);
+    assert_int_equal(buyer_book(&ada), VERDICT_CREATED);
+    struct buyer late = ada;
+    shop_pass_ms(&shop, DEF_TTL_MS);
+    hold_of_ada(4, 5);
+    assert_int_equal(buyer_book(&ada), VERDICT_CREATED);
+    assert_int_equal(buyer_told_captured(&ada, 5000), VERDICT_OK);
+    return late;
+}
+
+static void goes_back(struct buyer *late)
+{
+    assert_int_equal(buyer_told_captured(late, 5000), VERDICT_OK);
+    assert_false(late->alarmed);
+    assert_int_equal(buyer_payment(late)->status, PAYMENT_REFUNDING);
+    assert_int_equal(buyer_refund(late)->amount, 5000);
+    assert_int_equal(buyer_hold_status(late), HOLD_EXPIRED);
+    assert_int_equal(seat(0), SEAT_AVAILABLE);
+}
+
+static void late_money_over_the_limit_of_the_owner_goes_back(void **state)
+{
+    (void)state;
+    struct ask a;
+    ask_limit(&a, 3);
+    assert_int_equal(shop_do(&shop, &a), VERDICT_OK);
+    struct buyer late = ada_buys_again();
+    goes_back(&late);
+}
+
+static void late_money_within_the_limit_of_the_owner_buys(void **state)
+{
+    (void)state;
+    struct ask a;
+    ask_limit(&a, 4);
+    assert_int_equal(shop_do(&shop, &a), VERDICT_OK);
+    struct buyer late = ada_buys_again();
+    assert_int_equal(buyer_told_captured(&late, 5000), VERDICT_OK);
+    assert_int_equal(buyer_booking(&late), BOOKING_CONFIRMED);
+}
+
+/* What the owner has booked is counted by the next batch, which judges the money. */
+static void late_money_waits_for_a_limit_that_its_batch_sets(void **state)
+{
+    (void)state;
+    struct ask limit, told;
+    struct buyer late = ada_buys_again();
+    ask_limit(&limit, 3);
+    ask_update(&told, shop.event, &late.payment);
+    told.c.update->fact = (struct fact){
+        .is_current = true, .state = INTENT_CAPTURED, .amount = 5000, .received = 5000};
+    paper_begin(&shop.paper);
+    assert_int_equal(paper_decide(&shop.paper, &limit), DECIDED);
+    assert_int_equal(paper_decide(&shop.paper, &told), DEFERRED);
+    paper_commit(&shop.paper);
+    ask_close(&limit);
+    ask_close(&told);
+    goes_back(&late);
+}
+
 /* Seats that are free again because the captured amount was wrong count no longer, though the hold
  * stays confirmed while the money goes back. */
 static void places_of_wrong_money_do_not_count_for_their_owner(void **state)
@@ -737,6 +818,9 @@ int main(void)
         claim(a_notification_ends_delivered_or_failed),
         claim(the_shop_is_told_only_what_it_wants_to_hear),
         claim(places_that_are_paid_back_no_longer_count_for_their_owner),
+        claim(late_money_over_the_limit_of_the_owner_goes_back),
+        claim(late_money_within_the_limit_of_the_owner_buys),
+        claim(late_money_waits_for_a_limit_that_its_batch_sets),
         claim(places_of_wrong_money_do_not_count_for_their_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,6 +251,9 @@ static enum verdict m_confirm(struct model *m, const struct op *op, struct m_hol
                 return VERDICT_HOLD_EXPIRED;
         if (m_places(m, &places, h->channel) != VERDICT_OK)
             return VERDICT_HOLD_EXPIRED;
+        enum verdict verdict = m_limit(m, h->owner, m_count(h));
+        if (verdict != VERDICT_OK)
+            return verdict;
         h->fence = ++m->fence;
     }
     for (int i = 0; i < h->n_seats; i++)

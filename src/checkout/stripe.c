@@ -230,22 +230,18 @@ static enum stripe_result judge(const struct answer *a)
     return STRIPE_REFUSED;
 }
 
-/* A refusal says what to look at before anything is concluded from it. */
+/* A refusal says what to look at before anything is concluded from it.  The intent that comes with
+ * an error is not enough: it does not show what has been given back. */
 static void read_refusal(struct answer *a)
 {
-    const json_t *intent = json_object_get(a->error, "payment_intent");
-    struct payment_error error = a->outcome->error;
-    bool has_fact = json_is_object(intent) && read_intent(a, intent);
-    a->outcome->result = STRIPE_REFUSED;
-    a->outcome->error = error;
     if (a->call == CALL_REFUND) {
         a->outcome->next = CALL_LIST_REFUNDS;
-    } else if (a->call == CALL_CAPTURE || (a->call == CALL_CANCEL && !has_fact)) {
+    } else if (a->call == CALL_CAPTURE || a->call == CALL_CANCEL) {
         a->outcome->next = CALL_RETRIEVE;
     } else if (a->call == CALL_CREATE) {
         a->fact->is_current = true;
         a->fact->state = INTENT_ABSENT;
-        a->fact->error = error;
+        a->fact->error = a->outcome->error;
     }
 }
 

@@ -608,6 +608,10 @@ const ops = {
     jobs: 'Jobs',
     jobsWhat: 'Work that is owed to the payment provider or to the shop.',
     noJobs: 'No jobs are known.',
+    restoreUnchecked: {
+      one: 'One payment has not been compared with the payment provider since the ledger was restored. The provider is asked until it answers.',
+      other: '{n} payments have not been compared with the payment provider since the ledger was restored. The provider is asked until it answers.',
+    },
     kind: 'Kind',
     waiting: 'Waiting',
     oldest: 'Oldest',
@@ -968,6 +972,10 @@ const ops = {
     jobs: 'Aufträge',
     jobsWhat: 'Arbeit, die dem Zahlungsdienst oder dem Shop geschuldet wird.',
     noJobs: 'Es sind keine Aufträge bekannt.',
+    restoreUnchecked: {
+      one: 'Eine Zahlung ist seit der Wiederherstellung noch nicht mit dem Zahlungsdienst verglichen. Er wird gefragt, bis er antwortet.',
+      other: '{n} Zahlungen sind seit der Wiederherstellung noch nicht mit dem Zahlungsdienst verglichen. Er wird gefragt, bis er antwortet.',
+    },
     kind: 'Art',
     waiting: 'Wartend',
     oldest: 'Ältester',

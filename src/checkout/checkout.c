@@ -172,10 +172,11 @@ static size_t tokens_left(struct checkout *c)
 
 /* Where servers share the ledger, a job that was taken is leased, and nobody else runs it until the
  * lease ends.  So it waits here if a poll of its payment is under way, or if the job before it has
- * been stored and has not come back yet.  A poll may be left out: there will be another. */
+ * been stored and has not come back yet.  A poll that is no job may be left out: there will be
+ * another. */
 static void postpone(struct checkout *c, const struct job_row *job)
 {
-    if (engine_is_shared(c->engine) && job->kind != JOB_POLL && c->postponed.n < INBOX_MAX)
+    if (engine_is_shared(c->engine) && job->job && c->postponed.n < INBOX_MAX)
         *vec_push(&c->postponed) = *job;
 }
 
@@ -242,10 +243,9 @@ static void start_taken(struct checkout *c, const struct command *command)
 static void show_counts(struct checkout *c, const struct command *command)
 {
     int64_t now = engine_now_ms(c->engine);
+    gauge_set(c->metrics.restore_unchecked, command->jobs_take.counts[JOB_POLL].n);
     for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
         const struct jobs_count *count = &command->jobs_take.counts[kind];
-        if (!c->metrics.jobs[kind])
-            continue;
         gauge_set(c->metrics.jobs[kind], count->n);
         gauge_set(c->metrics.oldest[kind], count->n ? (now - count->oldest_at) / 1000 : 0);
     }
@@ -384,19 +384,18 @@ static void register_metrics(struct checkout *c)
     c->metrics.alarms = metrics_counter(m, "holdfast_payment_alarms_total", NULL,
                                         "Times the provider did what it should not do; expected 0");
     for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
-        if (kind == JOB_POLL)
-            continue; /* polls are not stored as jobs */
         (void)snprintf(label, sizeof label, "kind=\"%s\"", job_kind_text((enum job_kind)kind));
         c->metrics.jobs[kind] =
             metrics_gauge(m, "holdfast_jobs_pending", label, "Jobs that are owed, by kind");
     }
     for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
-        if (kind == JOB_POLL)
-            continue;
         (void)snprintf(label, sizeof label, "kind=\"%s\"", job_kind_text((enum job_kind)kind));
         c->metrics.oldest[kind] = metrics_gauge(m, "holdfast_job_oldest_seconds", label,
                                                 "Age of the oldest owed job, by kind");
     }
+    c->metrics.restore_unchecked = metrics_gauge(
+        m, "holdfast_restore_unchecked", NULL,
+        "Payments that have not been compared with the provider since the ledger was restored");
 }
 
 void checkout_count_webhook(struct checkout *c, enum webhook_count what)

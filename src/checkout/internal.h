@@ -50,6 +50,7 @@ struct checkout_metrics {
     struct counter *notices[2]; /* failed, delivered */
     struct counter *alarms;
     struct gauge *jobs[JOB_NOTIFY + 1], *oldest[JOB_NOTIFY + 1];
+    struct gauge *restore_unchecked; /* poll jobs */
 };
 
 struct cancelling {

@@ -164,7 +164,7 @@ static void with_event(struct work *w, void (*then)(struct errand *errand))
 
 static void report(struct work *w, enum job_result result, int64_t delay_ms, const char *error)
 {
-    if (w->job.kind != JOB_POLL) {
+    if (w->job.job) {
         w->report = (struct job_report){.job = w->job.job,
                                         .kind = w->job.kind,
                                         .result = result,
@@ -172,7 +172,7 @@ static void report(struct work *w, enum job_result result, int64_t delay_ms, con
                                         .delay_ms = delay_ms};
         (void)snprintf(w->report.error, sizeof w->report.error, "%s", error ? error : "");
     }
-    with_event(w, loaded); /* a poll that failed says nothing, and is due again after a while */
+    with_event(w, loaded); /* a poll that is no job says nothing if it fails */
 }
 
 /* ---- calls ---- */
@@ -276,6 +276,20 @@ static void conclude_refund(struct work *w)
         report(w, JOB_RESULT_NEW_KEY, 0, NULL);
 }
 
+/* A refusal says nothing about the payment.  A poll that had to search for its intent has not seen
+ * the refunds yet: now that the intent is known, the next attempt retrieves it. */
+static void conclude_poll(struct work *w)
+{
+    if (w->was_refused)
+        look_again(w, error_text(&w->refusal));
+    else if (w->call == CALL_LIST_INTENTS && w->fact.state == INTENT_UNSAID)
+        look_again(w, "the provider has more intents than can be searched");
+    else if (w->call == CALL_LIST_INTENTS && w->fact.state != INTENT_ABSENT)
+        report(w, JOB_RESULT_RETRY, 0, NULL);
+    else
+        report(w, JOB_RESULT_DONE, 0, NULL);
+}
+
 static void conclude(struct work *w)
 {
     switch (w->job.kind) {
@@ -297,7 +311,7 @@ static void conclude(struct work *w)
         break;
     case JOB_POLL:
         CRASH_POINT(poll_answered);
-        report(w, JOB_RESULT_DONE, 0, NULL);
+        conclude_poll(w);
         break;
     case JOB_NOTIFY:
         break;
@@ -325,12 +339,14 @@ static bool is_denied(const struct work *w)
 }
 
 /* An intent that was made for us is gone.  Most likely our keys are those of another account, so
- * that is believed only after a day, and never about money that has been received. */
+ * that is believed only after a day, and never about money that has been received.  Nor does it end
+ * a poll that is owed: nothing has been compared. */
 static bool is_missing(const struct work *w)
 {
     const struct job_row *job = &w->job;
     int64_t age_ms = engine_now_ms(w->errand.checkout->engine) - job->created_at;
-    return *job->intent && (age_ms < MISSING_MS || job->kind == JOB_REFUND);
+    bool is_owed_poll = job->kind == JOB_POLL && job->job;
+    return *job->intent && (age_ms < MISSING_MS || job->kind == JOB_REFUND || is_owed_poll);
 }
 
 static void answered(struct http_exchange *x)
@@ -463,7 +479,7 @@ static enum stripe_call first_call(const struct checkout *c, const struct job_ro
     case JOB_REFUND:
         return looks ? CALL_LIST_REFUNDS : CALL_REFUND;
     case JOB_POLL:
-        return CALL_RETRIEVE;
+        return *job->intent ? CALL_RETRIEVE : CALL_LIST_INTENTS;
     case JOB_NOTIFY:
         break;
     }

@@ -52,6 +52,9 @@ static void print_text(const struct verify_report *report, bool with_gate)
             printf("%s %s", k ? ";" : ":", report->owed_examples[k]);
         putchar('\n');
     }
+    if (report->unchecked)
+        printf("%-4s %-8s %9lld %-8s  %s\n", "I19", "owed", (long long)report->unchecked,
+               "payments", "not compared with the provider since the ledger was restored");
     printf("%s: %lld events, %lld violations\n", report->violations ? "VIOLATED" : "ok",
            (long long)report->events, (long long)report->violations);
 }
@@ -69,9 +72,10 @@ static void print_json(const struct verify_report *report, bool with_gate)
     struct buf b = {0};
     buf_printf(&b,
                "{\"ok\":%s,\"events\":%lld,\"violations\":%lld,\"owed\":%lld,"
-               "\"owed_examples\":[",
+               "\"unchecked\":%lld,\"owed_examples\":[",
                report->violations ? "false" : "true", (long long)report->events,
-               (long long)report->violations, (long long)report->owed);
+               (long long)report->violations, (long long)report->owed,
+               (long long)report->unchecked);
     put_examples(&b, report->owed_examples, report->owed);
     buf_str(&b, "],\"checks\":[");
     for (size_t i = 0; i < checks_made(with_gate); i++) {

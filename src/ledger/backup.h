@@ -16,8 +16,10 @@
  *   given is refused, with `rescue`, too; an operator who knows better reads the new fence.
  *
  * Nor does it know what the payment provider did since.  Every owed job therefore begins with a
- * look at what the provider has, no lease is kept, and every payment that has received money is
- * asked about.  These are no transitions, so the log does not tell of them. */
+ * look at what the provider has, and no lease is kept.  And every payment that is not canceled is
+ * owed a poll, which is a job (JOB_POLL): some of its money may have come, or been given back or
+ * disputed, after the backup, and only an answer of the provider ends that job (I19).  These are no
+ * transitions, so the log does not tell of them. */
 #ifndef HF_LEDGER_BACKUP_H
 #define HF_LEDGER_BACKUP_H
 
@@ -57,7 +59,7 @@ struct restored {
     int64_t events, events_closed;
     int64_t holds_ended, holds_fenced; /* those that were live, and all that got new fences */
     int64_t jobs;                      /* that are owed, to the provider or to the shop */
-    int64_t payments;                  /* that the provider will be asked about */
+    int64_t payments;                  /* that the provider must be asked about */
 };
 /* Makes a copied backup, the SQLite file `path`, ready for use, in one transaction: brings its
  * schema up to date and makes the changes above.  `fence_margin` -1: by the time since the backup.

@@ -66,14 +66,14 @@ static enum hf_status read_polls(struct ledger *l, const struct jobs_query *quer
 /* What a lease names besides the booking. */
 static int64_t lease_number(const struct job_row *row)
 {
-    return row->kind == JOB_POLL ? row->payment_no : row->job;
+    return row->job ? row->job : row->payment_no;
 }
 
-/* Polls come last, since they are leased by a statement of their own. */
+/* Polls that are no jobs come last, since they are leased by a statement of their own. */
 static int lease_order(const void *a, const void *b)
 {
     const struct job_row *x = a, *y = b;
-    bool x_polls = x->kind == JOB_POLL, y_polls = y->kind == JOB_POLL;
+    bool x_polls = !x->job, y_polls = !y->job;
     int64_t x_number = lease_number(x), y_number = lease_number(y);
     if (x_polls != y_polls)
         return x_polls - y_polls;
@@ -89,7 +89,7 @@ static int lease_order(const void *a, const void *b)
 static enum hf_status lease(struct ledger *l, struct job_row *rows, size_t n, int64_t now,
                             struct hf_err *err)
 {
-    bool are_polls = n && rows[0].kind == JOB_POLL, is_row = false;
+    bool are_polls = n && !rows[0].job, is_row = false;
     size_t n_columns = are_polls ? 5 : 4;
     struct db_stmt *stmt;
     if (!n)
@@ -111,8 +111,7 @@ static enum hf_status lease(struct ledger *l, struct job_row *rows, size_t n, in
     status = stmt->driver->query_many(stmt, args, n, err);
     while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         const struct job_row key = {.booking = db_column_int(stmt, 0),
-                                    .kind = rows[0].kind,
-                                    .job = db_column_int(stmt, 1),
+                                    .job = are_polls ? 0 : db_column_int(stmt, 1),
                                     .payment_no = db_column_int(stmt, 1)};
         struct job_row *row = bsearch(&key, rows, n, sizeof *rows, lease_order);
         hf_check(row);
@@ -162,7 +161,7 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
         *n -= n_calls - allowed;
     }
     qsort(rows, *n, sizeof *rows, lease_order);
-    while (n_jobs < *n && rows[n_jobs].kind != JOB_POLL)
+    while (n_jobs < *n && rows[n_jobs].job)
         n_jobs++;
     if (status == HF_OK) /* payments before jobs, as batches do it */
         status = lease(l, rows + n_jobs, *n - n_jobs, query->now, err);

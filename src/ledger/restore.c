@@ -8,6 +8,7 @@
 #include "ledger/internal.h"
 
 #define EVENTS_PAGE 100
+#define PAYMENTS_PAGE 1000
 /* Fences that stay free at the end of an event's. */
 #define FENCES_SPARE (INT64_C(1) << 36)
 
@@ -102,6 +103,7 @@ static enum hf_status write_batch(struct restoring *r, struct clock_row *before,
     vec_clear(&b->events);
     vec_clear(&b->holds);
     vec_clear(&b->audit);
+    vec_clear(&b->jobs_put);
     return status;
 }
 
@@ -132,6 +134,45 @@ static enum hf_status fence_off_all(struct restoring *r, enum hold_status which,
     return HF_OK;
 }
 
+/* Owes a poll of the payment.  It makes no call that changes anything, so its key is never used. */
+static void owe_poll(struct restoring *r, int64_t booking, int64_t payment)
+{
+    *vec_push(&r->batch.jobs_put) =
+        (struct job_row){.booking = booking,
+                         .job = HOLD_KEY(r->clock.event, ++r->clock.fence),
+                         .kind = JOB_POLL,
+                         .status = JOB_OWED,
+                         .payment_no = payment,
+                         .created_at = r->report->now,
+                         .due_at = r->report->now};
+}
+
+/* Every payment that has received money, or may have received some since the backup, is owed a look
+ * at what the provider has. */
+static enum hf_status owe_polls(struct restoring *r, struct clock_row *before, struct hf_err *err)
+{
+    int64_t first = HOLD_KEY(r->clock.event, 0);
+    size_t n;
+    do {
+        const struct db_value args[] = {db_int(first), db_int(HOLD_KEY(r->clock.event + 1, 0)),
+                                        db_int(PAYMENTS_PAGE)};
+        struct db_stmt *stmt;
+        bool is_row;
+        n = 0;
+        enum hf_status status = ledger_query(r->l, ST_PAYMENTS_UNPOLLED, args, &stmt, err);
+        while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+            first = db_column_int(stmt, 0);
+            owe_poll(r, first, db_column_int(stmt, 1));
+            n++;
+        }
+        if (status == HF_OK && n)
+            status = write_batch(r, before, err);
+        if (status != HF_OK)
+            return status;
+    } while (n == PAYMENTS_PAGE);
+    return HF_OK;
+}
+
 /* Inside the transaction. */
 static enum hf_status restore_event(struct restoring *r, int64_t event, struct hf_err *err)
 {
@@ -144,9 +185,10 @@ static enum hf_status restore_event(struct restoring *r, int64_t event, struct h
     r->report->events++;
     if ((status = raise_fence(r, err)) != HF_OK || (status = close_event(r, err)) != HF_OK ||
         (status = write_batch(r, &before, err)) != HF_OK ||
-        (status = fence_off_all(r, HOLD_ACTIVE, &before, err)) != HF_OK)
+        (status = fence_off_all(r, HOLD_ACTIVE, &before, err)) != HF_OK ||
+        (status = fence_off_all(r, HOLD_EXPIRED, &before, err)) != HF_OK)
         return status;
-    return fence_off_all(r, HOLD_EXPIRED, &before, err);
+    return owe_polls(r, &before, err);
 }
 
 static enum hf_status restore_events(struct restoring *r, struct hf_err *err)
@@ -161,18 +203,6 @@ static enum hf_status restore_events(struct restoring *r, struct hf_err *err)
             return status;
     } while (n == EVENTS_PAGE);
     return HF_OK;
-}
-
-/* Jobs look at what the provider has before they act, since the calls may have been made after the
- * backup, under keys that the provider no longer knows.  Payments that have received money are
- * asked about, since some of it may have been given back. */
-static enum hf_status restore_money(struct restoring *r, struct hf_err *err)
-{
-    const struct db_value args[] = {db_int(r->report->now)};
-    enum hf_status status = ledger_exec(r->l, ST_JOBS_RESTORE, NULL, &r->report->jobs, err);
-    if (status != HF_OK)
-        return status;
-    return ledger_exec(r->l, ST_POLLS_RESTORE, args, &r->report->payments, err);
 }
 
 static int64_t margin_since(int64_t elapsed_ms)
@@ -193,8 +223,12 @@ static enum hf_status restore(struct restoring *r, int64_t fence_margin, struct 
         return status;
     report->fence_margin =
         fence_margin >= 0 ? fence_margin : margin_since(report->now - report->as_of);
-    if ((status = ledger_begin(r->l, err)) == HF_OK && (status = restore_events(r, err)) == HF_OK &&
-        (status = restore_money(r, err)) == HF_OK)
+    /* Jobs look at what the provider has before they act, since the calls may have been made after
+     * the backup, under keys that the provider no longer knows. */
+    if ((status = ledger_begin(r->l, err)) == HF_OK &&
+        (status = ledger_exec(r->l, ST_JOBS_RESTORE, NULL, &report->jobs, err)) == HF_OK &&
+        (status = restore_events(r, err)) == HF_OK &&
+        (status = ledger_read_int(r->l, ST_POLLS_OWED, &report->payments, err)) == HF_OK)
         status = ledger_commit(r->l, err);
     if (status != HF_OK)
         ledger_rollback(r->l);
@@ -221,5 +255,6 @@ enum hf_status ledger_make_ready(const char *path, const struct clock *clock, in
     vec_close(&r.batch.events);
     vec_close(&r.batch.holds);
     vec_close(&r.batch.audit);
+    vec_close(&r.batch.jobs_put);
     return status;
 }

@@ -415,9 +415,12 @@
     X(JOBS_RESTORE, /* what became of a call after the backup is not known */                      \
       "UPDATE jobs SET leased_until = 0, checks_first = CASE WHEN kind < 6 THEN 1 ELSE 0 END"      \
       " WHERE status = 1")                                                                         \
-    X(POLLS_RESTORE, /* nor what was given back or disputed */                                     \
-      "UPDATE payments SET poll_at = r.now WHERE received > 0 AND intent IS NOT NULL"              \
-      "{args(now bigint)}")                                                                        \
+    X(POLLS_OWED, "SELECT COUNT(*) FROM jobs WHERE kind = 5")                                      \
+    X(PAYMENTS_UNPOLLED, /* all but those that are canceled (8), and have no poll job (5) yet */   \
+      "SELECT p.booking, p.payment FROM payments p WHERE p.booking >= r.first"                     \
+      " AND p.booking < r.last AND p.status <> 8 AND NOT EXISTS (SELECT 1 FROM jobs j"             \
+      " WHERE j.booking = p.booking AND j.payment = p.payment AND j.kind = 5)"                     \
+      " ORDER BY p.booking, p.payment LIMIT r.n{args(first bigint, last bigint, n bigint)}")       \
     X(KEYS_AFTER, "SELECT hash, hold, body FROM idempotency WHERE hash > r.after"                  \
                   " ORDER BY hash LIMIT r.n{args(after bytes, n bigint)}")                         \
     X(KEY_REWRITE, "UPDATE idempotency SET body = r.body"                                          \

@@ -77,6 +77,9 @@ struct verify_report {
      * That is no violation: the money counts as owed until somebody gives it back. */
     int64_t owed;
     char owed_examples[VERIFY_EXAMPLES][VERIFY_EXAMPLE_SIZE];
+    /* Payments that have not been compared with the provider since the ledger was restored.  That
+     * is no violation either: the provider is asked until it has answered. */
+    int64_t unchecked;
     struct verify_check checks[VERIFY_COUNT];
 };
 

@@ -149,6 +149,16 @@ static void check_refund_job(struct event_state *e, const struct stored_job *row
         f->has_job = true;
 }
 
+/* A poll is owed once, and not of a payment that is canceled. */
+static void check_poll_job(struct event_state *e, struct payment_state *p)
+{
+    if (p->has_poll || p->status == PAYMENT_CANCELED)
+        verify_violation(e->report, VERIFY_JOBS, "booking %lld: a poll is owed %s", (ll)p->booking,
+                         p->has_poll ? "twice" : "of a payment that is canceled");
+    p->has_poll = true;
+    e->report->unchecked++;
+}
+
 static void check_notice(struct event_state *e, const struct stored_job *row)
 {
     bool has_refund = !row->refund || find_refund(e, row->booking, row->refund);
@@ -169,13 +179,16 @@ void verify_job(struct event_state *e, const struct stored_job *row)
         check_notice(e, row);
         return;
     }
-    if (row->status != JOB_OWED || !p || row->kind < JOB_REFUND || row->kind > JOB_CREATE ||
-        (row->kind != JOB_REFUND && row->job != row->payment))
+    bool has_own_number = row->kind == JOB_REFUND || row->kind == JOB_POLL;
+    if (row->status != JOB_OWED || !p || row->kind < JOB_REFUND || row->kind > JOB_POLL ||
+        has_own_number == (row->job == row->payment))
         verify_violation(e->report, VERIFY_JOBS,
                          "booking %lld: a job, %s, in state %d, of %s payment", (ll)row->booking,
                          job_word(row->kind), row->status, p ? "a" : "no");
     else if (row->kind == JOB_REFUND)
         check_refund_job(e, row);
+    else if (row->kind == JOB_POLL)
+        check_poll_job(e, p);
     else
         p->job = row->kind;
 }

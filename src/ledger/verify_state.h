@@ -77,6 +77,7 @@ struct payment_state {
     uint32_t n_failed; /* refunds of ours that failed */
     uint8_t status, log_status;
     uint8_t job;      /* enum job_kind of its intent job; 0: none */
+    bool has_poll;    /* a poll of it is owed */
     bool last_failed; /* the refund last_ours has failed */
     bool is_wrong;    /* another amount or currency was captured than the one asked for */
 };

@@ -4,12 +4,13 @@
  *   booking   1 : 0..1   payment        of an amount above 0; one intent of the provider
  *   payment   1 : n      refund         owed by us, or made in the provider's dashboard
  *   payment   1 : 0..1   intent job     what is to become of the intent: create, capture, cancel
+ *   payment   1 : 0..1   poll job       a restored payment that the provider must be asked about
  *   refund    1 : 0..1   refund job
  *   booking   1 : n      notification   a job that tells the shop
  *
  * Their rows are all found by the key of the booking, which is that of its hold.  Payments, refunds
- * and notifications have numbers of their own: event << 40 | a fence of the event.  The intent job
- * has its payment's number, a refund job its refund's.
+ * and notifications have numbers of their own: event << 40 | a fence of the event, and so have poll
+ * jobs.  The intent job has its payment's number, a refund job its refund's.
  *
  * A fact is something that the provider told us about a payment.  It makes no difference whether it
  * was the answer to a call, a webhook or a poll: src/checkout brings all of them into a struct
@@ -119,7 +120,8 @@ const char *job_kind_text(enum job_kind kind);
 const char *refund_status_text(enum refund_status status);
 const char *job_status_text(enum job_status status);
 
-/* A row of `jobs`, or a payment whose poll is due (JOB_POLL, job 0). */
+/* A row of `jobs`, or a payment whose poll is due (JOB_POLL, job 0).  A poll that is stored as a
+ * job is owed: it ends only with an answer of the provider. */
 struct job_row {
     int64_t job;        /* its number */
     int64_t booking;    /* the key of the booking, and of its hold */

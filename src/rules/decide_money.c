@@ -58,6 +58,14 @@ struct job_row *money_find_job(const struct money *money, int64_t job)
     return NULL;
 }
 
+const struct job_row *money_poll_job(const struct money *money, int64_t payment)
+{
+    for (size_t i = 0; i < money->jobs.n; i++)
+        if (money->jobs.v[i].kind == JOB_POLL && money->jobs.v[i].payment_no == payment)
+            return &money->jobs.v[i];
+    return NULL;
+}
+
 /* A job that is replaced needs no other change. */
 static void forget_job(struct decision *d, int64_t job)
 {
@@ -92,6 +100,14 @@ static void settle_job(struct decision *d, struct payment_view *v)
         row->due_at = d->now + JOB_AGAIN_MS;
         row->checks_first = true;
     }
+}
+
+/* A poll that is owed ends with an answer, and when no money can have come (I19). */
+static void settle_poll(struct decision *d, const struct payment_view *v)
+{
+    const struct job_row *poll = money_poll_job(v->money, v->payment->payment);
+    if (poll && (v->is_polled || v->payment->status == PAYMENT_CANCELED))
+        money_end_job(d, poll);
 }
 
 /* ---- refunds ---- */
@@ -209,6 +225,7 @@ void money_settle(struct decision *d, struct payment_view *v)
     if (has_failed(v))
         money_set_booking(d, v, BOOKING_FAILED);
     settle_job(d, v);
+    settle_poll(d, v);
     struct payment_balance b = payment_balance(p, v->money->refunds.v, v->money->refunds.n);
     bool is_live = money_booking(v) == BOOKING_PENDING && v->hold->status == HOLD_ACTIVE;
     p->poll_at = payment_poll_at(p, &b, v->hold->expires_at, is_live, d->now);

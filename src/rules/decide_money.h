@@ -23,6 +23,7 @@ struct payment_view {
     int64_t reported;     /* the job whose call has ended, and its lease with it; 0: none */
     enum audit_cause cause;
     bool is_past;        /* another booking has taken the place of the payment's */
+    bool is_polled;      /* the provider has answered the poll job of the payment */
     enum job_kind ended; /* the call of this kind, about the intent, is over; 0: none is */
 };
 
@@ -35,6 +36,8 @@ int64_t money_number(struct event *e);
 struct job_row *money_put_job(struct decision *d, enum job_kind kind, int64_t booking, int64_t job);
 /* The owed job of this number; NULL: there is none. */
 struct job_row *money_find_job(const struct money *money, int64_t job);
+/* The poll that the payment is owed since the ledger was restored; NULL: there is none. */
+const struct job_row *money_poll_job(const struct money *money, int64_t payment);
 /* Ends a stored job; `job` is its row as read. */
 void money_end_job(struct decision *d, const struct job_row *job);
 /* Owes `amount` of the payment back. */

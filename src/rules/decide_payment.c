@@ -88,6 +88,20 @@ static void note_details(struct payment_row *p, const struct fact *f)
         p->disputed = f->disputed;
 }
 
+/* Has all of the money gone back already?  That can only be news after a restore, when the poll
+ * that the payment is owed tells of money and refunds together. */
+static bool is_returned(const struct payment_view *v, const struct fact *f)
+{
+    struct payment_balance b =
+        payment_balance(v->payment, v->money->refunds.v, v->money->refunds.n);
+    int64_t returned = 0;
+    if (!money_poll_job(v->money, v->payment->payment))
+        return false;
+    for (size_t i = 0; i < f->refunds.n; i++)
+        returned += f->refunds.v[i].status == REFUND_FAILED ? 0 : f->refunds.v[i].amount;
+    return returned >= f->received || b.returned >= f->received;
+}
+
 /* Does the fact bring late money, for which the expired hold can still be sold?  Events that are
  * archived or cancelled sell nothing any more.  VERDICT_DEFERRED: the next batch can say. */
 static enum verdict check_rescue(struct decision *d, const struct payment_view *v,
@@ -97,7 +111,7 @@ static enum verdict check_rescue(struct decision *d, const struct payment_view *
     bool is_late = f->state == INTENT_CAPTURED && !v->is_past && !v->payment->received &&
                    v->booking->status == BOOKING_PENDING && v->hold->status == HOLD_EXPIRED;
     if (!is_late || v->event->status_draft == EVENT_ARCHIVED ||
-        v->event->status_draft == EVENT_CANCELLED)
+        v->event->status_draft == EVENT_CANCELLED || is_returned(v, f))
         return VERDICT_HOLD_EXPIRED;
     return decide_check_revival(d, v->event, v->hold, &shortage);
 }
@@ -223,7 +237,7 @@ static bool note_report(struct decision *d, const struct money *money, const str
 static enum job_kind intent_call_ended(const struct job_report *r)
 {
     bool is_over = r->job && (r->result == JOB_RESULT_DONE || r->result == JOB_RESULT_FAILED);
-    return is_over && r->kind != JOB_REFUND ? r->kind : 0;
+    return is_over && r->kind != JOB_REFUND && r->kind != JOB_POLL ? r->kind : 0;
 }
 
 /* A refund job ends here if the provider answered without telling of the refund. */
@@ -329,6 +343,8 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
         op->alarms = true; /* nothing was captured, whatever the provider calls it */
         op->fact.state = INTENT_UNSAID;
     }
+    if (!op->fact.is_current && money_poll_job(&op->money, p->payment))
+        op->fact.state = INTENT_UNSAID; /* old news of a restored payment: the poll tells it all */
     if (h) {
         op->hold.row.status = (enum hold_status)h->status;
         op->hold.row.expires_at = h->expires_at;
@@ -357,6 +373,8 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
         v.ended = 0;
     else if (op->report.kind == JOB_REFUND && op->report.job)
         end_refund_job(d, &v, &op->report);
+    else
+        v.is_polled = op->report.kind == JOB_POLL && op->report.job;
     money_settle(d, &v);
     if (op->fact.asks && (payment_is_open(p->status) || p->received) &&
         !(knew_intent && is_made(op)))

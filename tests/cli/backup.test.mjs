@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { placeOf } from '../support/backend.mjs';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { begin, holdfast } from '../support/cli.mjs';
-import { CARD } from '../support/checkout.mjs';
+import { CARD, openShop } from '../support/checkout.mjs';
 import { smallDisk } from '../support/disk.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
@@ -107,7 +107,7 @@ describe('a backup of a ledger in use', () => {
     await server.stop({ keep: true });
 
     const report = await restore(file, place.url, '--force');
-    assert.deepEqual([report.holds_ended, report.jobs, report.payments], [2, 1, 4]);
+    assert.deepEqual([report.holds_ended, report.jobs, report.payments], [2, 1, 6]);
     await sound(place.url);
     const next = await open(place);
     assertProblem(await next.get(`/v1/bookings/${lost.id}`), 404, 'no_such_booking');
@@ -120,6 +120,57 @@ describe('a backup of a ledger in use', () => {
     assert.equal((await next.read(`/v1/bookings/${failing.id}`)).payment.status, 'refund_failed');
     await sound(place.url);
     await next.finish();
+  });
+
+  it('is restored with every payment compared with the provider, whatever fails meanwhile', async () => {
+    const shop = await openShop({ webhooks: false });
+    const { server, sandbox } = shop;
+    const event = await server.createEvent();
+    const returned = await shop.sell(event, 'S-A-1');
+    const [partly, came] = [(await shop.checkout(event, 'S-A-2')).booking, (await shop.checkout(event, 'S-A-3')).booking];
+    const file = newFile();
+    await backup(server.ledger, file);
+    for (const booking of [partly, came]) {
+      await shop.pay(booking);
+      await shop.settled(booking, 'confirmed');
+    }
+    assertOk(await server.post(`/v1/bookings/${partly.id}/refund`, { amount: 300 }));
+    for (const booking of [returned, came]) assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`, {}));
+    await shop.hasReceived(700);
+    await server.kill9();
+    assert.equal((await restore(file, server.ledger, '--force')).payments, 3);
+
+    const verified = () => run(0, 'verify', '--ledger', server.ledger);
+    const failed = async () => await server.metric('holdfast_provider_calls_total', { call: 'retrieve', result: 'failed' }) ?? 0;
+    const isOwed = async () => {
+      assert.match(await verified(), /^I19 +owed +3 payments +not compared with the provider since/m);
+      await until('the metrics say so', async () => await server.metric('holdfast_restore_unchecked') === 3);
+      assert.equal(await server.metric('holdfast_jobs_pending', { kind: 'poll' }), 3);
+      assert.equal((await shop.read(returned)).payment.amount_refunded, 0);
+    };
+    const { args } = server;
+    server.args = args.map((arg) => (arg === sandbox.url ? 'http://127.0.0.1:9' : arg)); // nobody is there
+    await server.launch();
+    await until('the provider has been asked', async () => await failed() >= 3);
+    await isOwed();
+    await server.kill9();
+    server.args = args;
+    for (const [mode, times] of [['500', 2], ['429', 2], ['timeout_before', 100]]) {
+      await sandbox.faults({ hold_ms: onSqlite ? 20_000 : 100, fail_next: { route: 'retrieve', mode, times } });
+    }
+    await server.launch();
+    await until('the provider has failed', async () => await failed() >= 4);
+    await isOwed();
+    if (onSqlite) await server.kill9(); // while calls are under way; in PostgreSQL their leases would last for 25 s
+    await sandbox.faults({ fail_next: null, delay_ms: [100, 300] });
+    if (onSqlite) await server.launch();
+    const found = await shop.settled(returned, 'confirmed', 'refunded');
+    assert.equal(found.payment.amount_refunded, 1000);
+    await shop.shown(partly, 'confirmed, with its refund', ({ status, payment }) => status === 'confirmed' && payment.amount_refunded === 300);
+    assert.equal((await shop.settled(came, 'failed', 'refunded')).payment.amount_refunded, 1000); // nobody has money and seat
+    await until('nothing is left to compare', async () => await server.metric('holdfast_restore_unchecked') === 0);
+    assert.doesNotMatch(await verified(), /I19/);
+    await shop.close();
   });
 
   it('is restored without promising anything twice that was promised after it', async () => {

@@ -120,6 +120,15 @@ static const struct damage damages[] = {
     {"an_intent_that_is_canceled_while_its_buyer_pays", VERIFY_JOBS, "I9",
      "INSERT INTO jobs SELECT booking, payment, 2, 1, payment, 0, 0, 0, x'00', 0, 0, 0, 1, 1, 0, 0,"
      " NULL FROM payments WHERE booking = " OF(SEAT_WAITING)},
+    {"a_poll_that_is_owed_twice", VERIFY_JOBS, "I9",
+     "INSERT INTO jobs SELECT booking, payment + n, 5, 1, payment, 0, 0, 0, x'00', 0, 0, 0, 1, 1, "
+     "0,"
+     " 0, NULL FROM payments, (SELECT 2000 AS n UNION SELECT 2001) x WHERE booking = " OF(
+         SEAT_PAID)},
+    {"a_poll_of_a_payment_that_is_canceled", VERIFY_JOBS, "I9",
+     "INSERT INTO jobs SELECT booking, payment + 2000, 5, 1, payment, 0, 0, 0, x'00', 0, 0, 0, 1, "
+     "1,"
+     " 0, 0, NULL FROM payments WHERE status = 8 AND booking = " OF(SEAT_TWICE)},
     {"a_refund_that_is_owed_and_never_made", VERIFY_JOBS, "I9",
      "DELETE FROM jobs WHERE kind = 1 AND booking = " OF(SEAT_CANCELLED)},
     {"a_refund_job_without_a_refund", VERIFY_JOBS, "I9",

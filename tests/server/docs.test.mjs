@@ -119,7 +119,7 @@ describe('docs/payments.md', () => {
     assert.ok(rows.length >= 15, `${rows.length} rows`);
     for (const row of rows) {
       const [, suite, names] = /(\w+): (\*.*\*) \|$/.exec(row) ?? assert.fail(row);
-      const file = ['server', 'fault'].map((folder) => new URL(`../${folder}/${suite}.test.mjs`, import.meta.url)).find((url) => fs.existsSync(url));
+      const file = ['server', 'fault', 'cli'].map((folder) => new URL(`../${folder}/${suite}.test.mjs`, import.meta.url)).find((url) => fs.existsSync(url));
       assert.ok(file, row);
       const source = fs.readFileSync(file, 'utf8');
       for (const [, name] of names.matchAll(/\*([^*]+?)…?\*/g)) assert.ok(source.includes(name), `${suite}: ${name}`);

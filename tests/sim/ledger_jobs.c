@@ -223,7 +223,7 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
         if (other != l && other->staged_budget && l->staged_budget)
             return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the budget");
     for (size_t i = 0; i < *n; i++) {
-        bool is_poll = rows[i].kind == JOB_POLL;
+        bool is_poll = !rows[i].job;
         const struct sim_lease lease = {.is_poll = is_poll,
                                         .booking = rows[i].booking,
                                         .number = is_poll ? rows[i].payment_no : rows[i].job,

@@ -94,7 +94,7 @@ static void report(struct run *r, const struct flight *f)
     update->has_payment = f->job.kind != JOB_NOTIFY;
     update->fact = f->fact;
     add_refunds(&update->fact, &f->fact);
-    if (f->job.kind != JOB_POLL)
+    if (f->job.job)
         update->report = (struct job_report){.job = f->job.job,
                                              .kind = f->job.kind,
                                              .result = f->result,

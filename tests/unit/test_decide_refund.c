@@ -1,5 +1,6 @@
 /* Claims about money that goes back, about jobs and their reports, and about bookings that follow
  * on one that failed.  See buyer.h for what is checked after each step. */
+#include "rules/payment.h"
 #include "support/buyer.h"
 
 #include <stdio.h>
@@ -642,6 +643,107 @@ static void the_shop_is_told_only_what_it_wants_to_hear(void **state)
     assert_int_equal(notices(NOTICE_BOOKING_CONFIRMED), 0);
 }
 
+/* ---- after a restore ---- */
+
+/* A restore owes a poll of Ada's payment, as src/ledger/restore.c does it. */
+static const struct job_row *owe_poll(void)
+{
+    struct paper_event *pe = &shop.paper.events.v[0];
+    int64_t number = HOLD_KEY(shop.event->def->id.key, ++pe->clock.fence);
+    shop.event->clock = shop.event->draft = pe->clock;
+    *vec_push(&shop.paper.jobs) = (struct job_row){.booking = ada.hold.key,
+                                                   .job = number,
+                                                   .kind = JOB_POLL,
+                                                   .status = JOB_OWED,
+                                                   .payment_no = buyer_payment(&ada)->payment};
+    return paper_job(&shop.paper, number);
+}
+
+/* What the answer to the poll says: all is captured, and `returned` of it has gone back. */
+static enum verdict poll_answers(const struct job_row *poll, int64_t returned)
+{
+    struct news news = {
+        .fact = {.is_current = true, .state = INTENT_CAPTURED, .amount = 5000, .received = 5000},
+        .report = {.job = poll->job, .kind = JOB_POLL, .result = JOB_RESULT_DONE}};
+    if (returned)
+        *vec_push(&news.fact.refunds) =
+            (struct refund_fact){.id = "re_1", .amount = returned, .status = REFUND_SUCCEEDED};
+    enum verdict verdict = buyer_told(&ada, &news);
+    fact_close(&news.fact);
+    return verdict;
+}
+
+static int64_t returned_of_ada(void)
+{
+    return payment_balance(buyer_payment(&ada), shop.paper.refunds.v, shop.paper.refunds.n).settled;
+}
+
+static void a_poll_that_is_owed_ends_only_with_an_answer(void **state)
+{
+    (void)state;
+    ada_pays();
+    int64_t job = owe_poll()->job;
+    static const enum job_result failures[] = {JOB_RESULT_RETRY, JOB_RESULT_CHECK};
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        assert_int_equal(buyer_reported(&ada, paper_job(&shop.paper, job), failures[i]),
+                         VERDICT_OK);
+        assert_int_equal(paper_job(&shop.paper, job)->attempts, i + 1);
+    }
+    assert_int_equal(buyer_told_captured(&ada, 5000), VERDICT_OK); /* another call shows it */
+    assert_int_equal(buyer_refunded(&ada, 100), VERDICT_OK);
+    assert_int_equal(
+        buyer_told_refund(&ada, "re_0", buyer_refund(&ada)->refund, 100, REFUND_SUCCEEDED),
+        VERDICT_OK);
+    assert_non_null(paper_job(&shop.paper, job));
+    assert_int_equal(poll_answers(paper_job(&shop.paper, job), 1000), VERDICT_OK);
+    assert_null(paper_job(&shop.paper, job));
+    assert_int_equal(returned_of_ada(), 1100);
+    assert_int_equal(buyer_booking(&ada), BOOKING_CONFIRMED);
+}
+
+/* It was paid and given back after the backup. */
+static void money_that_came_and_went_since_the_backup_buys_nothing(void **state)
+{
+    (void)state;
+    ada_books();
+    const struct job_row *poll = owe_poll();
+    shop_pass_ms(&shop, DEF_TTL_MS);
+    const struct news old = {.fact = {.state = INTENT_CAPTURED, .amount = 5000, .received = 5000},
+                             .webhook = "evt_1"};
+    assert_int_equal(buyer_told(&ada, &old), VERDICT_OK);
+    assert_int_equal(buyer_payment(&ada)->received, 0); /* the poll tells more than the webhook */
+    assert_int_equal(poll_answers(paper_job(&shop.paper, poll->job), 5000), VERDICT_OK);
+    assert_int_equal(buyer_booking(&ada), BOOKING_FAILED);
+    assert_int_equal(buyer_payment(&ada)->status, PAYMENT_REFUNDED);
+    assert_int_equal(returned_of_ada(), 5000);
+    assert_int_equal(seat(0), SEAT_AVAILABLE);
+    assert_int_equal(shop.paper.jobs.n, notices(NOTICE_BOOKING_FAILED) +
+                                            notices(NOTICE_REFUND_SUCCEEDED) +
+                                            notices(NOTICE_HOLD_EXPIRED));
+}
+
+static void money_that_came_since_the_backup_buys_what_is_free(void **state)
+{
+    (void)state;
+    ada_books();
+    const struct job_row *poll = owe_poll();
+    shop_pass_ms(&shop, DEF_TTL_MS);
+    assert_int_equal(poll_answers(poll, 1000), VERDICT_OK);
+    assert_int_equal(buyer_booking(&ada), BOOKING_CONFIRMED);
+    assert_int_equal(returned_of_ada(), 1000);
+}
+
+static void a_payment_that_is_canceled_owes_no_poll(void **state)
+{
+    (void)state;
+    ada_books();
+    int64_t job = owe_poll()->job;
+    shop_pass_ms(&shop, DEF_TTL_MS);
+    assert_int_equal(buyer_told_state(&ada, INTENT_CANCELED), VERDICT_OK);
+    assert_int_equal(buyer_booking(&ada), BOOKING_FAILED);
+    assert_null(paper_job(&shop.paper, job));
+}
+
 /* ---- owners ---- */
 
 /* Places that are paid for count for their owner, also at servers that only follow. */
@@ -818,6 +920,10 @@ int main(void)
         claim(a_notification_ends_delivered_or_failed),
         claim(the_shop_is_told_only_what_it_wants_to_hear),
         claim(places_that_are_paid_back_no_longer_count_for_their_owner),
+        claim(a_poll_that_is_owed_ends_only_with_an_answer),
+        claim(money_that_came_and_went_since_the_backup_buys_nothing),
+        claim(money_that_came_since_the_backup_buys_what_is_free),
+        claim(a_payment_that_is_canceled_owes_no_poll),
         claim(late_money_over_the_limit_of_the_owner_goes_back),
         claim(late_money_within_the_limit_of_the_owner_buys),
         claim(late_money_waits_for_a_limit_that_its_batch_sets),

@@ -70,13 +70,16 @@ function jobs(context) {
       { title: t('oldest'), kind: 'number', text: ({ age }) => (age === null ? '–' : format.duration(age * 1000)) },
     ],
   });
+  const unchecked = h('p', { role: 'status', class: 'problem' });
   const polling = poll(async () => {
     await samples.read(call);
+    const n = latest(samples.values('jobs_pending', 'poll'));
+    unchecked.textContent = n ? t('restoreUnchecked', { n }) : '';
     table.show(samples.kinds('jobs_pending').map((kind) => ({
       kind, n: latest(samples.values('jobs_pending', kind)), age: latest(samples.values('job_oldest_s', kind)),
     })));
   }, LIST_MS, context.watch());
-  return { element: table.element, stop: polling.stop };
+  return { element: h('div', {}, unchecked, table.element), stop: polling.stop };
 }
 
 export function payments(context) {

@@ -269,6 +269,9 @@ struct db_driver {
     /* Returns how long the log was after this connection's last commit; 0 if maintain has nothing
      * to do on this database.  No system call. */
     int64_t (*log_bytes)(const struct db *db);
+    /* Databases that are a file (else NULL), inside a transaction of the writer.  Fails unless the
+     * disk takes `bytes` more; they are given back at once. */
+    HF_MUST_USE enum hf_status (*check_room)(struct db *db, int64_t bytes, struct hf_err *err);
     /* Outside a transaction.  A few system calls, or one exchange. */
     HF_MUST_USE enum hf_status (*sizes)(struct db *db, struct db_sizes *ret, struct hf_err *err);
 

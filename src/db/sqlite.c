@@ -342,6 +342,13 @@ static int64_t sqlite_log_bytes(const struct db *base)
     return (int64_t)((const struct sqlite *)(const void *)base)->log_pages * PAGE_BYTES;
 }
 
+static enum hf_status sqlite_check_room(struct db *base, int64_t bytes, struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    int rc = sqlite_vfs_check_room(db->handle, bytes);
+    return rc == SQLITE_OK ? HF_OK : fail_code(db, "room on the disk", rc, err);
+}
+
 /* SQLite calls this after each commit.  If the log cannot be copied now, the next commits do not
  * all try again: each attempt has to look at the whole log. */
 static int committed(void *context, sqlite3 *handle, const char *name, int pages)
@@ -617,6 +624,7 @@ const struct db_driver db_sqlite = {
     .exchanges = sqlite_exchanges,
     .maintain = sqlite_maintain,
     .log_bytes = sqlite_log_bytes,
+    .check_room = sqlite_check_room,
     .sizes = sqlite_sizes,
     .copy_file = sqlite_copy_file,
     .put_file = sqlite_put_file,

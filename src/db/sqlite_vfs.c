@@ -249,10 +249,34 @@ void sqlite_vfs_pace(sqlite3 *db, const atomic_bool *hurry)
         our(file)->hurry = hurry;
 }
 
-void sqlite_vfs_forget(sqlite3 *db)
+/* The connection's log; NULL: it is not open, or not ours. */
+static sqlite3_file *log_of(sqlite3 *db)
 {
     sqlite3_file *file = NULL;
-    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK &&
-        file && file->pMethods == &methods)
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK)
+        return NULL;
+    return file && file->pMethods == &methods ? file : NULL;
+}
+
+void sqlite_vfs_forget(sqlite3 *db)
+{
+    sqlite3_file *file = log_of(db);
+    if (file)
         our(file)->gathered.len = 0;
+}
+
+int sqlite_vfs_check_room(sqlite3 *db, sqlite3_int64 bytes)
+{
+    static const char nothing[WRITE_BYTES_MAX];
+    sqlite3_file *file = log_of(db);
+    sqlite3_int64 size;
+    int rc = file ? our_size(file, &size) : SQLITE_OK;
+    if (!file || rc != SQLITE_OK)
+        return rc;
+    for (sqlite3_int64 done = 0, len; done < bytes && rc == SQLITE_OK; done += len) {
+        len = bytes - done < WRITE_BYTES_MAX ? bytes - done : WRITE_BYTES_MAX;
+        rc = below_write(file, nothing, (int)len, size + done);
+    }
+    int truncated = our_truncate(file, size);
+    return rc != SQLITE_OK ? rc : truncated;
 }

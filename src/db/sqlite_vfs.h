@@ -23,5 +23,8 @@ void sqlite_vfs_pace(sqlite3 *db, const atomic_bool *hurry);
 /* After a rollback: forgets what the transaction wrote to the log and is still gathered.  Written
  * later, it would overwrite what other processes have written there since. */
 void sqlite_vfs_forget(sqlite3 *db);
+/* In a transaction that writes: can the log grow by `bytes`?  Writes so many behind its end, where
+ * no reader looks, and takes them away again.  Returns SQLite's code of the failure. */
+int sqlite_vfs_check_room(sqlite3 *db, sqlite3_int64 bytes);
 
 #endif

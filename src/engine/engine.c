@@ -356,7 +356,7 @@ static enum hf_status open_ledger(struct engine *e, struct hf_err *err)
         if (status != HF_OK)
             return status;
     }
-    return ledger_probe(l, err);
+    return ledger_probe(l, 0, err);
 }
 
 static void log_warnings(struct engine *e)

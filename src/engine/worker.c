@@ -18,6 +18,7 @@
 #define WEBHOOKS_KEPT_MS ((int64_t)30 * 24 * 3600 * 1000)
 #define IDLE_WAIT_US 250000   /* longest sleep */
 #define PROBE_EVERY_US 500000 /* while the ledger fails */
+#define PROBE_ROOM_BYTES (1 << 20)
 
 static int64_t monotonic_us(const struct worker *w)
 {
@@ -245,7 +246,7 @@ void worker_note_time(struct worker *w)
     int64_t now = engine_now_ms(w->engine);
     if (w->index || now <= w->noted_ms || w->failing)
         return;
-    if (ledger_probe(w->ledger, &err) == HF_OK)
+    if (ledger_probe(w->ledger, 0, &err) == HF_OK)
         w->noted_ms = now;
     else
         worker_failed(w, err.msg);
@@ -302,11 +303,13 @@ static void sweep(struct worker *w)
         w->next_sweep_us = monotonic_us(w) + SWEEP_AGAIN_US;
 }
 
+/* A ledger that has failed counts as well again once a batch could be stored.  The probe itself is
+ * so small that it may fit where no batch does, so it also asks for room. */
 static void probe(struct worker *w)
 {
     struct hf_err err = {0};
     w->next_probe_us = monotonic_us(w) + PROBE_EVERY_US;
-    if (ledger_probe(w->ledger, &err) == HF_OK)
+    if (ledger_probe(w->ledger, PROBE_ROOM_BYTES, &err) == HF_OK)
         worker_succeeded(w);
 }
 

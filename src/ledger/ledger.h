@@ -416,8 +416,10 @@ HF_MUST_USE enum hf_status ledger_erase_slice(struct ledger *l, struct erasure *
 /* ---- the session ---- */
 
 HF_MUST_USE enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err);
-/* Tests whether the ledger can be written to, by a commit of no consequence. */
-HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, struct hf_err *err);
+/* Tests whether the ledger can be written to, by a commit of no consequence, and whether its disk
+ * has room for `room_bytes` more; where the database is in a network, that is its server's concern.
+ */
+HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, struct hf_err *err);
 /* Appends what an operator should know about the database's settings, one line each. */
 HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
                                            struct hf_err *err);

@@ -71,13 +71,16 @@ enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, struct hf_err 
     return status == HF_OK ? ledger_commit(l, err) : status;
 }
 
-enum hf_status ledger_probe(struct ledger *l, struct hf_err *err)
+enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, struct hf_err *err)
 {
     int64_t now;
     enum hf_status status;
     if ((status = ledger_now(l, &now, err)) != HF_OK || (status = ledger_begin(l, err)) != HF_OK)
         return status;
-    status = ledger_commit_touch(l, now, err);
+    if (room_bytes && l->db->driver->check_room)
+        status = l->db->driver->check_room(l->db, room_bytes, err);
+    if (status == HF_OK)
+        status = ledger_commit_touch(l, now, err);
     if (status != HF_OK)
         ledger_rollback(l);
     return status;

@@ -8,7 +8,7 @@ import { assertFoldIsState } from '../support/audit.mjs';
 import { assertHold, assertOk, assertProblem, HOLD_ID } from '../support/expect.mjs';
 import { smallDisk, sizeLimit } from '../support/disk.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
-import { newKey, reap, start, until } from '../support/server.mjs';
+import { newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 async function story(t, disk) {
   t.diagnostic(`the disk is ${disk.kind}`);
@@ -28,18 +28,19 @@ async function story(t, disk) {
   disk.fill(server);
   const refused = [];
   let refusals = 0;
-  for (let i = 0; i < 1500 && refusals < 5; i++) {
+  const isGranted = async (fields = {}) => {
     const name = freeSeat();
     const key = newKey();
-    const answer = await server.hold(event, name, {}, { 'Idempotency-Key': key });
-    if (answer.status === 201) { acknowledged.push(answer.json); refusals = 0; continue; }
+    const answer = await server.hold(event, name, fields, { 'Idempotency-Key': key });
+    if (answer.status === 201) { acknowledged.push(answer.json); return true; }
     assert.equal(answer.status, 503, answer.text);
     assert.ok(['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
     assertProblem(answer, 503, answer.json.code);
     if (answer.json.code === 'outcome_unknown') assert.match(answer.json.hold, HOLD_ID);
     refused.push({ name, key, ...answer.json });
-    refusals++;
-  }
+    return false;
+  };
+  for (let i = 0; i < 1500 && refusals < 5; i++) refusals = await isGranted() ? 0 : refusals + 1;
   assert.equal(refusals, 5, 'the disk never seemed full');
   t.diagnostic(`${acknowledged.length} holds granted; refused with ${[...new Set(refused.map(({ code }) => code))]}`);
 
@@ -58,6 +59,19 @@ async function story(t, disk) {
     ['POST', '/v1/events', { name: 'x', currency: 'usd', sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 1 }] }]]) {
     assert.equal((await server.request(method, target, body)).status, 503, `${method} ${target}`);
   }
+
+  // A little room is not enough for a hold, and the server does not call itself ready between two refusals.
+  disk.leave(server, 16_384);
+  const metadata = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`note ${i}`, 'x'.repeat(490)]));
+  let unreadies = 0;
+  for (let i = 0; i < 30 && unreadies < 12; i++) {
+    if (await isGranted({ metadata })) continue;
+    await sleep(130); // a failed ledger is probed twice a second
+    assert.equal((await server.get('/readyz')).status, 503);
+    assert.equal(await server.metric('holdfast_ledger_up'), 0);
+    unreadies++;
+  }
+  assert.equal(unreadies, 12, 'the room never ran out');
 
   // There is room again: the server recovers by itself.
   disk.free(server);

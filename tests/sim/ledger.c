@@ -281,8 +281,9 @@ enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch
     return status;
 }
 
-enum hf_status ledger_probe(struct ledger *l, struct hf_err *err)
+enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, struct hf_err *err)
 {
+    (void)room_bytes;
     enum hf_status status = sim_enter(l, SIM_PROBE, err);
     if (status != HF_OK)
         return status;

@@ -9,7 +9,8 @@ import { launch, offExit, onExit, removeTempDir, sleep, tempDir } from './server
 
 const SIZE = '8m';
 
-// Returns { kind, dir, wrap, fill(server), free(server), close() }: `dir` and `wrap` are for start().
+// Returns { kind, dir, wrap, fill(server), leave(server, bytes), free(server), close() }: `dir` and `wrap` are for start().
+// A disk that was filled has a little room after `leave`.
 export async function smallDisk() {
   const base = tempDir();
   const dir = path.join(base, 'disk');
@@ -28,6 +29,8 @@ function fillFile(file) {
   fs.closeSync(fd);
 }
 
+const shorten = (file, bytes) => fs.truncateSync(file, fs.statSync(file).size - bytes);
+
 function mounted(base, dir) {
   if (process.getuid() !== 0) return null;
   try { execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=700`, 'tmpfs', dir], { stdio: 'pipe' }); } catch { return null; }
@@ -37,6 +40,7 @@ function mounted(base, dir) {
   return {
     kind: 'tmpfs', dir, wrap: (argv) => argv,
     fill: () => fillFile(filler),
+    leave: (server, bytes) => shorten(filler, bytes),
     free: () => fs.rmSync(filler),
     close() { offExit(unmount); unmount(); removeTempDir(base); },
   };
@@ -53,6 +57,7 @@ async function inNamespace(base, dir) {
     kind: 'tmpfs in a namespace', dir,
     wrap: (argv) => ['nsenter', '-U', '-m', '--preserve-credentials', '-t', `${keeper.pid}`, ...argv],
     fill: () => fillFile(filler),
+    leave: (server, bytes) => shorten(filler, bytes),
     free: () => fs.rmSync(filler),
     async close() { process.kill(keeper.pid, 'SIGKILL'); await keeper.done; removeTempDir(base); },
   };
@@ -65,6 +70,7 @@ export function sizeLimit(base = tempDir(), dir = path.join(base, 'limited')) {
     kind: 'a limit on file sizes', dir,
     wrap: (argv) => ['sh', '-c', 'trap "" XFSZ; exec "$@"', 'sh', ...argv],
     fill: (server) => limit(server.pid, 4096),
+    leave: (server, bytes) => limit(server.pid, fs.statSync(`${server.database}-wal`).size + bytes),
     free: (server) => limit(server.pid, 'unlimited'),
     close() { removeTempDir(base); },
   };

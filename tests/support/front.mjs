@@ -22,12 +22,11 @@ const KINDS = {
     file: 'haproxy.cfg',
     fit: (text, { port, certificate }) => text
       .replace(/^ {4}bind .*$/m, certificate ? `    bind 127.0.0.1:${port} ssl crt ${certificate} alpn h2,http/1.1` : `    bind 127.0.0.1:${port}`)
-      .replace(/maxconn \d+/, 'maxconn 500') // within this machine's limit of open files
       .replace('inter 1s', `inter ${CHECK_EVERY_MS}ms`)
       // Without this a check fails that is not answered before the next one is due, as on a busy machine.
       .replace(/^ {4}timeout connect .*$/m, `$&\n    timeout check ${CHECK_TIMEOUT_S}s`),
     check: (file) => ['haproxy', '-c', '-q', '-f', file],
-    run: (file) => ['haproxy', '-db', '-f', file],
+    run: (file) => ['sh', '-c', 'ulimit -n 4096 && exec haproxy -db -f "$1"', 'sh', file], // it starts whatever the limit of open files is
     log: (front) => front.run.stdout,
   },
   nginx: {

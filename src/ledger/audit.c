@@ -222,60 +222,82 @@ static enum hf_status visit_seat(struct ledger *l, const struct seat_chain *chai
     return status;
 }
 
-/* The newest rows until some time. */
-struct past {
+/* A visit of a seat's rows, and of the renewals between them. */
+struct told_visit {
     struct ledger *l;
-    int64_t at;
+    entry_fn *entry;
+    void *ctx;
     int64_t newer; /* seq of the seat's row that was seen before; INT64_MAX: none */
-    struct audit_entry *ret;
-    size_t n, limit;
     enum hf_status status;
     struct hf_err *err;
 };
 
-/* Appends the renewals of the hold that has the seat since `granted`, newest first.  A renewal is
- * logged once and not for every seat of its hold; here it is told as a row about the seat. */
-static enum hf_status keep_renewals(struct past *past, const struct audit_row *granted)
+/* Tells the renewals of the hold that has the seat since `granted`, newest first.  A renewal is
+ * logged once and not for every seat of its hold; here it is told as a row about the seat.  Returns
+ * false if the visit is over. */
+static bool tell_renewals(struct told_visit *v, const struct audit_row *granted)
 {
     struct audit_entry link = {0};
-    bool found = true;
+    bool found = true, go_on = true;
     int64_t seq;
-    enum hf_status status = hold_last_seq(past->l, granted->hold, &seq, past->err);
-    for (; status == HF_OK && seq > granted->seq && past->n < past->limit; seq = link.row.prev) {
-        status = read_link(past->l, granted->hold, seq, &link, &found, past->err);
-        if (status != HF_OK || !found)
+    v->status = hold_last_seq(v->l, granted->hold, &seq, v->err);
+    for (; v->status == HF_OK && go_on && seq > granted->seq; seq = link.row.prev) {
+        v->status = read_link(v->l, granted->hold, seq, &link, &found, v->err);
+        if (v->status != HF_OK || !found)
             break;
-        if (link.row.cause != CAUSE_RENEW || seq >= past->newer || link.row.at > past->at)
+        if (link.row.cause != CAUSE_RENEW || seq >= v->newer)
             continue;
-        link.row.object = AUDIT_SEAT;
-        link.row.item = granted->item;
-        link.row.quantity = 1;
-        link.row.from = link.row.to = SEAT_HELD;
-        past->ret[past->n++] = link;
+        struct audit_entry told = link;
+        told.row.object = AUDIT_SEAT;
+        told.row.item = granted->item;
+        told.row.quantity = 1;
+        told.row.from = told.row.to = SEAT_HELD;
+        go_on = v->entry(v->ctx, &told);
     }
-    return status;
+    return v->status == HF_OK && go_on;
 }
+
+static bool tell(void *ctx, const struct audit_entry *entry)
+{
+    struct told_visit *v = ctx;
+    bool go_on = entry->row.to != SEAT_HELD || tell_renewals(v, &entry->row);
+    v->newer = entry->row.seq;
+    return go_on && v->entry(v->ctx, entry);
+}
+
+/* Calls `entry` for the seat's rows and the renewals between them, newest first, until it returns
+ * false. */
+static enum hf_status visit_told(struct ledger *l, const struct seat_chain *chain, entry_fn *entry,
+                                 void *ctx, struct hf_err *err)
+{
+    struct told_visit v = {.l = l, .entry = entry, .ctx = ctx, .newer = INT64_MAX, .err = err};
+    enum hf_status status = visit_seat(l, chain, tell, &v, err);
+    return status == HF_OK ? v.status : status;
+}
+
+/* The newest rows until some time. */
+struct past {
+    int64_t at;
+    struct audit_entry *ret;
+    size_t n, limit;
+};
 
 static bool keep_past(void *ctx, const struct audit_entry *entry)
 {
     struct past *past = ctx;
-    if (entry->row.at <= past->at && entry->row.to == SEAT_HELD)
-        past->status = keep_renewals(past, &entry->row);
-    past->newer = entry->row.seq;
-    if (past->status == HF_OK && past->n < past->limit && entry->row.at <= past->at)
+    if (entry->row.at <= past->at)
         past->ret[past->n++] = *entry;
-    return past->status == HF_OK && past->n < past->limit;
+    return past->n < past->limit;
 }
 
 enum hf_status ledger_audit_seat(struct ledger *l, const struct seat_chain *chain, int64_t at,
                                  size_t limit, struct audit_entry *ret, size_t *ret_n,
                                  struct hf_err *err)
 {
-    struct past past = {
-        .l = l, .at = at, .newer = INT64_MAX, .ret = ret, .limit = limit, .err = err};
-    enum hf_status status = visit_seat(l, chain, keep_past, &past, err);
+    struct past past = {.at = at, .ret = ret, .limit = limit};
+    enum hf_status status = visit_told(l, chain, keep_past, &past, err);
     *ret_n = past.n;
-    return status == HF_OK ? past.status : status;
+    return status;
 }
 
 /* The oldest rows behind some seq: a ring of the last `limit` that were seen. */
@@ -304,7 +326,7 @@ static enum hf_status read_seat(struct ledger *l, const struct audit_query *quer
                                 struct audit_entry *ret, size_t *ret_n, struct hf_err *err)
 {
     struct oldest oldest = {.query = query};
-    enum hf_status status = visit_seat(l, query->seat, keep_oldest, &oldest, err);
+    enum hf_status status = visit_told(l, query->seat, keep_oldest, &oldest, err);
     size_t n = oldest.ring.n;
     for (size_t i = 0; status == HF_OK && i < n; i++)
         ret[i] = oldest.ring.v[(oldest.seen - 1 - i) % query->limit];

@@ -107,6 +107,15 @@ describe('the log', () => {
     assert.deepEqual(await readAudit(server, `hold=${hold.id}&seat=S-A-1`), ofHold.filter(({ seat }) => seat === 'S-A-1'));
     assert.deepEqual((await readAudit(server, `hold=${next.id}&seat=S-A-2`)), []);
     assert.deepEqual(await readAudit(server, `event=${event.id}&seat=S-B-9`), []);
+    // A renewal is a row of its hold; of a seat it is told as one of the seat, as in the seat's own history.
+    for (let i = 0; i < 3; i++) assertOk(await server.post(`/v1/holds/${next.id}/renew`, {}));
+    const renewed = await readAudit(server, `event=${event.id}&seat=S-A-1`);
+    assert.deepEqual(renewed.slice(3).map(brief), Array(3).fill('renew seat S-A-1 held held'));
+    assert.deepEqual(renewed.map(({ seq }) => seq), assertOk(await seatAt(event, 'S-A-1')).history.map(({ seq }) => seq).reverse());
+    assert.deepEqual(await readAudit(server, `event=${event.id}&seat=S-A-1`, 1), renewed);
+    assert.deepEqual(await readAudit(server, `event=${event.id}&seat=S-A-1&after=${renewed[3].seq}`), renewed.slice(4));
+    assert.deepEqual(await readAudit(server, `hold=${next.id}&seat=S-A-1`), renewed.slice(2));
+    assert.deepEqual(await readAudit(server, `event=${event.id}&seat=S-A-2`), all.filter(({ seat }) => seat === 'S-A-2'));
     // A hold of another event is not found.
     const other = await server.createEvent();
     const stranger = await server.grant(other, 'S-A-1');

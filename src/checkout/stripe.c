@@ -115,7 +115,8 @@ static void read_refund(struct answer *a)
     }
 }
 
-/* Finds the intent of the payment on this page. */
+/* Finds the intent of the payment on this page.  A list does not show what was given back, so the
+ * intent is retrieved before anything is concluded. */
 static void find_intent(struct answer *a)
 {
     const json_t *data = json_object_get(a->body, "data"), *intent;
@@ -129,7 +130,10 @@ static void find_intent(struct answer *a)
     json_array_foreach(data, i, intent) if (is_of_payment(intent, a->job))
     {
         a->outcome->cursor[0] = '\0';
-        (void)read_intent(a, intent);
+        if (read_intent(a, intent)) {
+            a->fact->state = INTENT_UNSAID;
+            a->outcome->next = CALL_RETRIEVE;
+        }
         return;
     }
     if (has_more) {

@@ -97,7 +97,8 @@ enum stripe_result {
 struct stripe_outcome {
     enum stripe_result result;
     /* A call that is needed to know everything; CALL_NONE: none.  STRIPE_DONE: the next page of the
-     * list (with `cursor`), refunds that did not fit into the answer, or the amount of a dispute.
+     * list (with `cursor`), the intent that a list has (its id is the fact's), refunds that did not
+     * fit into the answer, or the amount of a dispute.
      * STRIPE_REFUSED: what to look at before the refusal is believed.  A refused refund may mean
      * that the charge is refunded already; a refused capture or cancel, that the intent has moved
      * on. */

@@ -276,16 +276,13 @@ static void conclude_refund(struct work *w)
         report(w, JOB_RESULT_NEW_KEY, 0, NULL);
 }
 
-/* A refusal says nothing about the payment.  A poll that had to search for its intent has not seen
- * the refunds yet: now that the intent is known, the next attempt retrieves it. */
+/* A refusal says nothing about the payment. */
 static void conclude_poll(struct work *w)
 {
     if (w->was_refused)
         look_again(w, error_text(&w->refusal));
     else if (w->call == CALL_LIST_INTENTS && w->fact.state == INTENT_UNSAID)
         look_again(w, "the provider has more intents than can be searched");
-    else if (w->call == CALL_LIST_INTENTS && w->fact.state != INTENT_ABSENT)
-        report(w, JOB_RESULT_RETRY, 0, NULL);
     else
         report(w, JOB_RESULT_DONE, 0, NULL);
 }
@@ -382,6 +379,8 @@ static void answered(struct http_exchange *x)
         report(w, JOB_RESULT_CHECK, FOREIGN_DELAY_MS, "the provider does not know the intent");
         return;
     }
+    if (o.next == CALL_RETRIEVE && !*w->job.intent) /* a list has shown which it is */
+        memcpy(w->job.intent, fact.intent, sizeof w->job.intent);
     merge(&w->fact, &fact);
     if (o.result == STRIPE_REFUSED && !w->was_refused) {
         w->was_refused = true;

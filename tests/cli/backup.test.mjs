@@ -128,24 +128,29 @@ describe('a backup of a ledger in use', () => {
     const event = await server.createEvent();
     const returned = await shop.sell(event, 'S-A-1');
     const [partly, came] = [(await shop.checkout(event, 'S-A-2')).booking, (await shop.checkout(event, 'S-A-3')).booking];
+    await shop.breakProvider('create');
+    const begun = assertOk(await shop.book(await server.grant(event, 'S-A-4')), 201);
+    assert.equal(begun.payment.intent, null); // the backup does not know it
     const file = newFile();
     await backup(server.ledger, file);
-    for (const booking of [partly, came]) {
+    await shop.mendProvider();
+    const made = await shop.shown(begun, 'to be paid', ({ payment }) => payment.client_secret);
+    for (const booking of [partly, came, made]) {
       await shop.pay(booking);
       await shop.settled(booking, 'confirmed');
     }
     assertOk(await server.post(`/v1/bookings/${partly.id}/refund`, { amount: 300 }));
     for (const booking of [returned, came]) assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`, {}));
-    await shop.hasReceived(700);
+    await shop.hasReceived(1700);
     await server.kill9();
-    assert.equal((await restore(file, server.ledger, '--force')).payments, 3);
+    assert.equal((await restore(file, server.ledger, '--force')).payments, 4);
 
     const verified = () => run(0, 'verify', '--ledger', server.ledger);
     const failed = async () => await server.metric('holdfast_provider_calls_total', { call: 'retrieve', result: 'failed' }) ?? 0;
     const isOwed = async () => {
-      assert.match(await verified(), /^I19 +owed +3 payments +not compared with the provider since/m);
-      await until('the metrics say so', async () => await server.metric('holdfast_restore_unchecked') === 3);
-      assert.equal(await server.metric('holdfast_jobs_pending', { kind: 'poll' }), 3);
+      assert.match(await verified(), /^I19 +owed +4 payments +not compared with the provider since/m);
+      await until('the metrics say so', async () => await server.metric('holdfast_restore_unchecked') === 4);
+      assert.equal(await server.metric('holdfast_jobs_pending', { kind: 'poll' }), 4);
       assert.equal((await shop.read(returned)).payment.amount_refunded, 0);
     };
     const { args } = server;
@@ -168,6 +173,7 @@ describe('a backup of a ledger in use', () => {
     assert.equal(found.payment.amount_refunded, 1000);
     await shop.shown(partly, 'confirmed, with its refund', ({ status, payment }) => status === 'confirmed' && payment.amount_refunded === 300);
     assert.equal((await shop.settled(came, 'failed', 'refunded')).payment.amount_refunded, 1000); // nobody has money and seat
+    assert.equal((await shop.settled(begun, 'confirmed', 'succeeded')).payment.intent, made.payment.intent);
     await until('nothing is left to compare', async () => await server.metric('holdfast_restore_unchecked') === 0);
     assert.doesNotMatch(await verified(), /I19/);
     await shop.close();

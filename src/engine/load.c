@@ -114,15 +114,29 @@ static enum hf_status load_terms(struct ledger *l, struct event *e, struct hf_er
     return status;
 }
 
+static enum hf_status load_wanted(struct ledger *l, const struct event *e, struct log_since *since,
+                                  struct hf_err *err)
+{
+    struct hold_keys wanted = {0};
+    enum hf_status status = HF_OK;
+    catch_up_wants(e, since, &wanted);
+    if (wanted.list.n)
+        status = ledger_since_read(l, wanted.list.v, wanted.list.n, since, err);
+    vec_close(&wanted.list);
+    return status;
+}
+
 enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
-                          const struct log_since *since, struct hf_err *err)
+                          struct log_since *since, struct hf_err *err)
 {
     bool limits_before = e->terms->max_per_owner > 0;
-    if (catch_up_changes_terms(e, since)) {
-        enum hf_status status = load_terms(l, e, err);
-        if (status != HF_OK)
-            return status;
-    }
+    enum hf_status status = HF_OK;
+    if (catch_up_changes_terms(e, since))
+        status = load_terms(l, e, err);
+    if (status == HF_OK)
+        status = load_wanted(l, e, since, err);
+    if (status != HF_OK)
+        return status;
     bool limits_now = e->terms->max_per_owner > 0; /* what owners have booked is not counted yet */
     e->stale |= (limits_now && !limits_before) || !catch_up(view, e, since);
     return HF_OK;

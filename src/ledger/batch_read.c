@@ -199,6 +199,12 @@ static int hold_order(const void *a, const void *b)
     return (x->id.key > y->id.key) - (x->id.key < y->id.key);
 }
 
+static void sort_holds(struct log_since *since)
+{
+    if (since->holds.n > 1)
+        qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+}
+
 static enum hf_status collect_since(const struct reads *reads, struct log_since *since,
                                     struct hf_err *err)
 {
@@ -221,8 +227,23 @@ static enum hf_status collect_since(const struct reads *reads, struct log_since 
             return status;
     if (since->audit.n > 1)
         qsort(since->audit.v, since->audit.n, sizeof *since->audit.v, audit_order);
-    if (since->holds.n > 1)
-        qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+    sort_holds(since);
+    return status;
+}
+
+enum hf_status ledger_since_read(struct ledger *l, const int64_t *keys, size_t n,
+                                 struct log_since *since, struct hf_err *err)
+{
+    enum hf_status status = HF_OK;
+    for (size_t at = 0; at < n && status == HF_OK; at += LEDGER_VISIT_CHUNK) {
+        struct hold_row rows[LEDGER_VISIT_CHUNK];
+        size_t len = n - at < LEDGER_VISIT_CHUNK ? n - at : LEDGER_VISIT_CHUNK;
+        status = ledger_holds_read(l, keys + at, len, rows, err);
+        for (size_t i = 0; i < len; i++)
+            if (rows[i].id.key)
+                *vec_push(&since->holds) = rows[i];
+    }
+    sort_holds(since);
     return status;
 }
 

@@ -79,6 +79,9 @@ HF_MUST_USE enum hf_status ledger_wanted_read(struct ledger *l, const struct bat
  * no gap, since its commits follow one another; the holds may be those of a later moment. */
 HF_MUST_USE enum hf_status ledger_follow(struct ledger *l, struct batch_read *r,
                                          struct hf_err *err);
+/* Adds holds to `since` by their keys; those that the ledger no longer has are left out. */
+HF_MUST_USE enum hf_status ledger_since_read(struct ledger *l, const int64_t *keys, size_t n,
+                                             struct log_since *since, struct hf_err *err);
 void batch_read_clear(struct batch_read *r); /* keeps the memory */
 void batch_read_close(struct batch_read *r);
 

@@ -346,7 +346,8 @@ struct audit_entry {
     char actor[ACTOR_SIZE];
 };
 /* What other servers wrote after the seqs and fences that a view has: rows of the log ordered by
- * event and seq, and live holds ordered by key. */
+ * event and seq, and holds ordered by key: new ones that are live or confirmed, and others whose
+ * owners catch_up has to know. */
 struct log_since {
     VEC(struct audit_row) audit;
     VEC(struct hold_row) holds;

@@ -101,19 +101,54 @@ static int hold_order(const void *key, const void *row)
     return (a > b) - (a < b);
 }
 
+/* The hold as it was read with the rows; NULL if it was not. */
+static const struct hold_row *hold_read(const struct log_since *since, int64_t key)
+{
+    if (!since->holds.n)
+        return NULL;
+    return bsearch(&key, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+}
+
+/* Does the row book or free places that count for the owner of its hold? */
+static bool counts_for_owner(const struct event *e, const struct audit_row *row)
+{
+    if (!e->terms->max_per_owner)
+        return false;
+    if (row->object == AUDIT_HOLD)
+        return row->to == HOLD_CONFIRMED;
+    return (row->object == AUDIT_SEAT || row->object == AUDIT_AREA) && row->from == SEAT_BOOKED;
+}
+
 /* A hold that passes to another status.  Places that become booked count for their owner; if the
  * owner is not known, the event has to be loaded again. */
-static bool fold_ended(struct view *v, struct event *e, const struct audit_row *row, struct hold *h)
+static bool fold_ended(struct view *v, struct event *e, const struct audit_row *row, struct hold *h,
+                       const struct log_since *since)
 {
-    bool counts = row->to == HOLD_CONFIRMED && e->terms->max_per_owner;
-    if (counts && !h)
-        return false;
-    if (counts)
+    const struct hold_row *read = h ? NULL : hold_read(since, row->hold);
+    if (counts_for_owner(e, row) && h)
         view_owner_booked(v, e->def->id.key, h->owner,
                           places_count(h->n_seats, h->areas, h->n_areas));
+    else if (counts_for_owner(e, row) && read)
+        view_owner_booked(v, e->def->id.key, owner_hash(e, read->owner, read->owner_len),
+                          places_count(read->n_seats, read->areas, read->n_areas));
+    else if (counts_for_owner(e, row))
+        return false;
     if (h)
         view_hold_remove(v, h);
     return true;
+}
+
+/* Places that are booked no longer do not count for their owner; likewise. */
+static bool fold_freed(struct view *v, struct event *e, const struct audit_row *row,
+                       const struct log_since *since)
+{
+    if (!counts_for_owner(e, row))
+        return true;
+    const struct hold_row *read = hold_read(since, row->hold);
+    if (read)
+        view_owner_booked(v, e->def->id.key, owner_hash(e, read->owner, read->owner_len),
+                          row->object == AUDIT_SEAT ? -1 : -row->quantity);
+    return read;
 }
 
 /* Live and confirmed holds come with the rows, as they are after the last of them; a hold that
@@ -121,10 +156,7 @@ static bool fold_ended(struct view *v, struct event *e, const struct audit_row *
 static void fold_new(struct view *v, struct event *e, const struct audit_row *row,
                      const struct log_since *since)
 {
-    if (!since->holds.n)
-        return;
-    const struct hold_row *made =
-        bsearch(&row->hold, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+    const struct hold_row *made = hold_read(since, row->hold);
     if (made && event_fits_hold(e, made))
         view_hold_add(v, e, made);
 }
@@ -135,7 +167,7 @@ static bool fold_hold(struct view *v, struct event *e, const struct audit_row *r
 {
     struct hold *h = view_hold(v, row->hold);
     if (row->to != HOLD_ACTIVE)
-        return fold_ended(v, e, row, h);
+        return fold_ended(v, e, row, h, since);
     if (!h) {
         fold_new(v, e, row, since);
     } else if (row->seq > h->last_seq) {
@@ -185,20 +217,14 @@ static bool fold_area(struct event *e, const struct audit_row *row, struct touch
     return true;
 }
 
-/* A row about a booking or a payment is one of its hold's chain.  Places that an owner has no
- * longer are not known, so an event that counts them has to be loaded again.  A capture that did
- * not succeed gives places back, too. */
-static bool fold_money(struct view *v, struct event *e, const struct audit_row *row)
+/* A row about a booking or a payment is one of its hold's chain. */
+static void fold_money(struct view *v, const struct audit_row *row)
 {
     struct hold *h = view_hold(v, row->hold);
-    bool is_booking = row->object == AUDIT_BOOKING;
-    bool frees = is_booking ? row->to == BOOKING_CANCELLED || row->to == BOOKING_FAILED
-                            : row->from == PAYMENT_CAPTURING && row->to != PAYMENT_SUCCEEDED;
-    if (h && is_booking)
+    if (h && row->object == AUDIT_BOOKING)
         h->payment = row->to == BOOKING_PENDING ? HOLD_KEY(row->event, row->fence) : 0;
     if (h && row->prev && row->seq > h->last_seq)
         h->last_seq = row->seq;
-    return !frees || h || !e->terms->max_per_owner;
 }
 
 static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
@@ -209,10 +235,10 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
     switch (row->object) {
     case AUDIT_SEAT:
         change_of_hold(touched, row);
-        return fold_seat(e, row, touched);
+        return fold_seat(e, row, touched) && fold_freed(v, e, row, since);
     case AUDIT_AREA:
         change_of_hold(touched, row);
-        return fold_area(e, row, touched);
+        return fold_area(e, row, touched) && fold_freed(v, e, row, since);
     case AUDIT_HOLD:
         return fold_hold(v, e, row, since, touched);
     case AUDIT_EVENT:
@@ -221,7 +247,8 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
         return true;
     case AUDIT_BOOKING:
     case AUDIT_PAYMENT:
-        return fold_money(v, e, row);
+        fold_money(v, row);
+        return true;
     default:
         return true;
     }
@@ -279,6 +306,21 @@ bool catch_up_changes_terms(const struct event *e, const struct log_since *since
             return true;
     }
     return false;
+}
+
+/* A live hold that is sold is in the view or among the new ones. */
+void catch_up_wants(const struct event *e, const struct log_since *since, struct hold_keys *ret)
+{
+    int64_t key = e->def->id.key, last = 0;
+    for (size_t i = first_row(since, key); i < since->audit.n; i++) {
+        const struct audit_row *row = &since->audit.v[i];
+        if (row->event != key)
+            break;
+        if (row->seq <= e->clock.seq || row->hold == last || !counts_for_owner(e, row) ||
+            (row->object == AUDIT_HOLD && row->from == HOLD_ACTIVE) || hold_read(since, row->hold))
+            continue;
+        *vec_push(&ret->list) = last = row->hold;
+    }
 }
 
 bool catch_up(struct view *v, struct event *e, const struct log_since *since)

@@ -117,6 +117,19 @@ enum hf_status ledger_follow(struct ledger *l, struct batch_read *r, struct hf_e
     return status;
 }
 
+enum hf_status ledger_since_read(struct ledger *l, const int64_t *keys, size_t n,
+                                 struct log_since *since, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    for (size_t i = 0; status == HF_OK && i < n; i++) {
+        const struct sim_hold *hold = sim_hold(l->sim, keys[i]);
+        if (hold)
+            *vec_push(&since->holds) = sim_hold_copy(&hold->row);
+    }
+    order_since(since);
+    return status;
+}
+
 /* ---- rows by key ---- */
 
 enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,

@@ -43,7 +43,25 @@ static struct paper paper_of_twin(const struct shop *s, struct paper_event *room
     return twin;
 }
 
-/* The other server reads what is new, and shows what this one shows. */
+static int hold_order(const void *a, const void *b)
+{
+    const struct hold_row *x = a, *y = b;
+    return (x->id.key > y->id.key) - (x->id.key < y->id.key);
+}
+
+static void add_wanted(struct shop *s, struct log_since *since)
+{
+    struct hold_keys wanted = {0};
+    catch_up_wants(s->twin, since, &wanted);
+    for (size_t i = 0; i < wanted.list.n; i++)
+        *vec_push(&since->holds) = paper_hold(&s->paper, wanted.list.v[i])->row;
+    if (since->holds.n > 1)
+        qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+    vec_close(&wanted.list);
+}
+
+/* The other server reads what is new, and shows what this one shows.  Only other terms make it read
+ * the whole event again. */
 static void follow(struct shop *s)
 {
     struct paper *p = &s->paper;
@@ -59,8 +77,11 @@ static void follow(struct shop *s)
             (row->status == HOLD_ACTIVE || row->status == HOLD_CONFIRMED))
             *vec_push(&since.holds) = *row;
     }
-    if (catch_up_changes_terms(s->twin, &since) || !catch_up(s->view, s->twin, &since))
+    add_wanted(s, &since);
+    if (catch_up_changes_terms(s->twin, &since))
         paper_reload(&twin, s->twin);
+    else
+        assert_true(catch_up(s->view, s->twin, &since));
     s->twin->clock = s->twin->draft = p->events.v[0].clock;
     paper_dump(p, &ours);
     paper_dump(&twin, &theirs);

@@ -6,24 +6,39 @@
 #include "api/routes.h"
 #include "http/stream.h"
 
-void events_stream(struct request *r)
-{
-    if (!stream_read_place(r))
-        return;
-    struct event *e = call_event_named(call_of(r), r->segment.data, r->segment.len, events_stream);
-    if (!e)
-        return;
-    call_note_stale(call_of(r));
-    answer_stream(r, &api_streams, event_share(e));
-}
-
-/* ---- its changes ---- */
-
 static int64_t seq(const void *topic)
 {
     const struct event *e = topic;
     return atomic_load_explicit(&e->seq, memory_order_acquire);
 }
+
+static void begin_stream(struct request *r)
+{
+    struct call *c = call_of(r);
+    call_note_stale(c);
+    answer_stream(r, &api_streams, event_share(c->event));
+}
+
+/* A client may have a seq from another server that this one is going to hear of: it is read from
+ * the ledger first.  A seq that the ledger does not have either begins with a reset. */
+void events_stream(struct request *r)
+{
+    struct call *c = call_of(r);
+    if (!stream_read_place(r))
+        return;
+    struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_stream);
+    if (!e)
+        return;
+    if (r->answer.after > seq(e) && engine_is_shared(call_engine(c))) {
+        c->command.kind = CMD_FOLLOW;
+        c->command.event = e;
+        call_submit(c, begin_stream);
+        return;
+    }
+    begin_stream(r);
+}
+
+/* ---- its changes ---- */
 
 /* Stops at len_max, beyond which the message is not sent. */
 static void put_seats(const struct event *e, const struct change *changes, size_t n, size_t len_max,

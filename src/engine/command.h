@@ -58,7 +58,7 @@ enum command_kind {
     CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
     CMD_KEY_GET,    /* reader: none.  VERDICT_OK: key.answer, or VERDICT_KEY_UNUSED */
     CMD_AUDIT_LIST, /* the reader of long reads: audit_list */
-    CMD_FOLLOW,     /* worker: none.  The engine's own: others have changed the event */
+    CMD_FOLLOW,     /* worker: none.  Others have changed the event; the view has it then */
     CMD_COMPARE,    /* worker: compare.  The engine's own: the reconciler waits for it */
 };
 

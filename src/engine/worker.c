@@ -195,10 +195,18 @@ static void follow_all(struct worker *w, struct event *const *events, size_t n)
             reload(w, events[i]);
 }
 
+static int by_event(const void *a, const void *b)
+{
+    const struct command *const *x = a, *const *y = b;
+    int64_t left = (*x)->event->def->id.key, right = (*y)->event->def->id.key;
+    return (left > right) - (left < right);
+}
+
 static void carry_out(struct worker *w, struct command **commands, size_t n)
 {
+    VEC(struct command *) follows = {0};
     VEC(struct event *) followed = {0};
-    size_t n_batch = 0, n_left = 0;
+    size_t n_batch = 0;
     for (size_t i = 0; i < n; i++) {
         struct command *c = commands[i];
         switch (c->kind) {
@@ -206,8 +214,7 @@ static void carry_out(struct worker *w, struct command **commands, size_t n)
             install(w, c);
             break;
         case CMD_FOLLOW:
-            *vec_push(&followed) = c->event;
-            engine_finish(c);
+            *vec_push(&follows) = c;
             break;
         case CMD_COMPARE:
             reconcile_compare(w, c);
@@ -223,17 +230,22 @@ static void carry_out(struct worker *w, struct command **commands, size_t n)
             commands[n_batch++] = c;
         }
     }
-    for (size_t i = 0; i < followed.n; i++) {
-        struct event *event = followed.v[i];
+    if (follows.n > 1)
+        qsort(follows.v, follows.n, sizeof *follows.v, by_event);
+    for (size_t i = 0; i < follows.n; i++) {
+        struct event *event = follows.v[i]->event;
         if (is_named(commands, n_batch, event)) /* the batch brings it up to date */
             atomic_store(&event->following, false);
-        else
-            followed.v[n_left++] = event;
+        else if (!followed.n || followed.v[followed.n - 1] != event)
+            *vec_push(&followed) = event;
     }
     if (n_batch || view_first_due(w->view))
         batch_run(w, commands, n_batch);
-    follow_all(w, followed.v, n_left);
+    follow_all(w, followed.v, followed.n);
+    for (size_t i = 0; i < follows.n; i++)
+        engine_finish(follows.v[i]);
     vec_close(&followed);
+    vec_close(&follows);
 }
 
 /* ---- chores ---- */

@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
 import { logRows } from '../support/ledger.mjs';
-import { backend, mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
+import { backend, mapOf, only, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
@@ -271,6 +271,45 @@ describe('streams', () => {
     }
     await stream.reach((await snapshot(fresh)).seq);
     assert.deepEqual(apply(map, stream.messages), await server.map(fresh));
+    stream.close();
+  });
+
+  it('a seq of one server is no future to another', { skip: only('cluster', 'it needs two servers') }, async () => {
+    const own = await server.createEvent();
+    const [one, other] = server.servers;
+    for (let round = 0; round < 12; round++) {
+      await one.grant(own, 'S-A-1', { ttl_ms: 60_000 }).then(({ id }) => one.del(`/v1/holds/${id}`));
+      const { seq } = await snapshot(own, one);
+      const stream = await Stream.open(other, own, { after: seq });
+      await one.grant(own, 'S-A-1', { ttl_ms: 60_000 }).then(({ id }) => one.del(`/v1/holds/${id}`));
+      const last = await stream.reach((await snapshot(own, one)).seq);
+      assert.deepEqual(stream.messages.filter(({ event: kind }) => kind === 'reset'), [], `round ${round}, after ${seq}: ${stream.text}`);
+      assert.deepEqual(last.data.changes, [['S-A-1', '.']]);
+      stream.close();
+    }
+  });
+
+  it('sales that are cancelled through another server are told as changes, also where owners are limited', { skip: only('cluster', 'it needs two servers') }, async () => {
+    const own = await server.createEvent({ max_per_owner: 3, areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
+    const [one, other] = server.servers;
+    const stream = await Stream.open(other, own);
+    const sell = async (places) => {
+      const { id, fence } = await one.take(own, { owner: 'ann', ...places });
+      const sold = await one.post(`/v1/holds/${id}/confirm`, { fence });
+      assert.equal(sold.status, 201, sold.text);
+      return sold.json.id;
+    };
+    for (let round = 0; round < 5; round++) {
+      const sold = [await sell({ seats: ['S-A-1'] }), await sell({ areas: { Floor: 2 } })];
+      await stream.reach((await snapshot(own, one)).seq);
+      assertProblem(await other.ask(own, { owner: 'ann', seats: ['S-A-2'] }), 409, 'owner_limit');
+      for (const id of sold) assert.equal((await one.post(`/v1/bookings/${id}/cancel`, {})).status, 200);
+      await stream.reach((await snapshot(own, one)).seq);
+      const { id } = await other.take(own, { owner: 'ann', seats: ['S-A-2'], areas: { Floor: 2 } });
+      assert.equal((await other.del(`/v1/holds/${id}`)).status, 204);
+    }
+    await stream.reach((await snapshot(own, other)).seq);
+    assert.deepEqual(stream.messages.filter(({ event: kind }) => kind !== 'seats'), []);
     stream.close();
   });
 

@@ -582,6 +582,11 @@ int main(int argc, char **argv)
     start_payments(&p);
     log_started(&p, &o);
     log_print(STDOUT_FILENO, "holdfastd listening on %s\n", p.url);
+    if (p.payments.sandbox && engine_is_shared(p.engine))
+        log_write(
+            LOG_WARN,
+            "the payments sandbox is inside this server: other servers of the ledger cannot ask it",
+            NULL);
     if (p.payments.sandbox)
         log_print(STDOUT_FILENO, "payments sandbox on %s\n", p.payments.sandbox_url);
     if (stream_fd >= 0)

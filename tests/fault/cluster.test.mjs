@@ -10,16 +10,17 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { assertOk } from '../support/expect.mjs';
 import { descendants, freePorts } from '../support/parts.mjs';
-import { assertTook, environment, HOLDFASTD, isGone, launch, reap, Remote, tempDir, until } from '../support/server.mjs';
+import { book, pay, reached } from '../support/payments.mjs';
+import { assertTook, environment, HOLDFAST, HOLDFASTD, isGone, launch, reap, Remote, tempDir, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const script = fileURLToPath(new URL('../../scripts/cluster', import.meta.url));
 
 async function begin(env = {}) {
-  const ports = await freePorts(5);
+  const ports = await freePorts(6);
   const cluster = launch(script, [], {
     env: environment({ CLUSTER_DIR: tempDir(), CLUSTER_PORT: `${ports}`, CLUSTER_REDIS_PORT: `${ports + 1}`,
-      CLUSTER_SERVER_PORT: `${ports + 2}`, CLUSTER_RESTART_S: '1', HOLDFASTD, ...env }, false),
+      CLUSTER_SERVER_PORT: `${ports + 2}`, CLUSTER_SANDBOX_PORT: `${ports + 5}`, CLUSTER_RESTART_S: '1', HOLDFASTD, HOLDFAST, ...env }, false),
     endSignal: 'SIGTERM',
   });
   cluster.front = new Remote({ host: '127.0.0.1', port: ports });
@@ -68,6 +69,21 @@ describe('a cluster on one machine', () => {
     assert.equal((await cluster.front.del(`/v1/holds/${hold.id}`)).status, 204);
     await until('they are not counted any more', async () => (await cluster.front.counts(event)).held === before.held);
     for (const stream of streams) stream.close();
+  });
+
+  it('a booking is paid whichever server made it, and by a page of any of them', async () => {
+    const apis = new Set();
+    for (const [i, at] of cluster.servers.entries()) {
+      const other = cluster.servers[(i + 1) % 3];
+      const booking = await book(at, await other.grant(event, `Stalls-C-${i + 1}`));
+      apis.add(booking.payment.api);
+      const page = await other.get(`/e/${event.id}`);
+      assert.match(page.headers['content-security-policy'], new RegExp(`connect-src [^;]*${booking.payment.api.replaceAll('.', '\\.')}[ ;]`));
+      await pay(booking);
+      await reached(cluster.front, booking, 'it is paid', ({ status }) => status === 'confirmed');
+    }
+    assert.equal(apis.size, 1);
+    assert.doesNotMatch(fs.readFileSync(path.join(/data and logs in (.*)\)/.exec(cluster.stdout)[1], 'server1.log'), 'utf8'), /sandbox/);
   });
 
   it('goes on when a server is killed, and has it back', async () => {

@@ -1,5 +1,5 @@
-// Buyers who pay at the sandbox inside a server (`--payments sandbox`, the default on loopback).  Suites whose servers
-// share a ledger need a sandbox that they share, too: see checkout.mjs.
+// Buyers who pay at the sandbox inside a server (`--payments sandbox`, the default on loopback), or at the one of
+// `make cluster`.  Suites whose servers share a ledger need a sandbox that they share, too: see checkout.mjs.
 
 import assert from 'node:assert/strict';
 import { CARD } from './checkout.mjs';

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define SUFFIX_LEN_MAX 40 /* of a name, after the prefix; longer ones are near to nothing */
+#include "base/nearest.h"
 
 static const char *const known[] = {
     /* holdfastd: its options, and the keys, which have no option */
@@ -101,43 +101,11 @@ bool variables_know(const char *name, size_t len)
 
 bool variables_is_secret(const char *name, size_t len) { return has(secret, N_SECRET, name, len); }
 
-static size_t min(size_t a, size_t b) { return a < b ? a : b; }
-
-/* How many characters have to be inserted, removed, replaced or swapped with the next to make one
- * text of the other.  Both have at most SUFFIX_LEN_MAX characters. */
-static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    size_t d[SUFFIX_LEN_MAX + 1][SUFFIX_LEN_MAX + 1];
-    for (size_t i = 0; i <= a_len; i++) {
-        for (size_t j = 0; j <= b_len; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = i + j;
-                continue;
-            }
-            d[i][j] =
-                min(min(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
-        }
-    }
-    return d[a_len][b_len];
-}
-
+/* One mistake per three characters behind the prefix is too many. */
 const char *variables_nearest(const char *name, size_t len)
 {
-    if (len <= PREFIX_LEN || len - PREFIX_LEN > SUFFIX_LEN_MAX)
-        return NULL;
-    const char *nearest = NULL;
-    size_t least = (len - PREFIX_LEN) / 3 + 1; /* one mistake per three characters is too many */
-    for (size_t i = 0; i < N_KNOWN; i++) {
-        size_t n = distance(name + PREFIX_LEN, len - PREFIX_LEN, known[i] + PREFIX_LEN,
-                            strlen(known[i]) - PREFIX_LEN);
-        if (n < least) {
-            least = n;
-            nearest = known[i];
-        }
-    }
-    return nearest;
+    return len > PREFIX_LEN ? nearest_word(name, len, known, N_KNOWN, (len - PREFIX_LEN) / 3)
+                            : NULL;
 }
 
 const char *variables_next_unknown(char *const *environment, size_t *at, size_t *ret_len)

@@ -122,12 +122,8 @@ int cli_backup(int argc, char **argv)
         }
     }
     copies_take_url(&a.url, NULL);
-    if (a.url && optind + 1 == argc && *argv[optind]) {
-        a.file = argv[optind];
+    if (copies_take_file("backup", a.url, argc, argv, &a.file))
         code = backup(&a);
-    } else {
-        fputs(usage, stderr);
-    }
     free(a.url);
     return code;
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/nearest.h"
 #include "base/status.h"
 
 int cli_exit_code(enum hf_result result)
@@ -40,6 +41,42 @@ void cli_say(const char *command, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     fprintf(stderr, "holdfast %s: %s\n", command, text);
+}
+
+int cli_misused(const char *command, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    cli_say(command, "%s; see holdfast %s --help", text, command);
+    return EXIT_BAD_USAGE;
+}
+
+int cli_unknown(const char *command, const char *kind, const char *word, const char *const *words,
+                size_t n)
+{
+    char list[256] = "";
+    size_t len = 0;
+    const char *meant = word ? nearest_word(word, strlen(word), words, n, strlen(word) / 2) : NULL;
+    if (meant)
+        return cli_misused(command, "unknown %s %.60s (did you mean %s?)", kind, word, meant);
+    for (size_t i = 0; i < n && len < sizeof list; i++)
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s",
+                                !i           ? ""
+                                : i + 1 == n ? " or "
+                                             : ", ",
+                                words[i]);
+    if (word)
+        return cli_misused(command, "unknown %s %.60s: expected %s", kind, word, list);
+    return cli_misused(command, "expected a %s: %s", kind, list);
+}
+
+int cli_no_ledger(const char *command)
+{
+    return cli_misused(command, "no ledger: give --ledger sqlite:PATH or --ledger postgres://..., "
+                                "or set HOLDFAST_LEDGER");
 }
 
 int cli_fail(const char *command, const struct hf_fault *fault)

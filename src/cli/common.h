@@ -50,6 +50,15 @@ enum cli_exit {
 int cli_exit_code(enum hf_result result);
 /* Writes "holdfast run: ..." and a newline to stderr. */
 __attribute__((format(printf, 2, 3))) void cli_say(const char *command, const char *fmt, ...);
+/* Writes what is wrong with the command line, and where help is, to stderr.  Returns
+ * EXIT_BAD_USAGE.
+ */
+__attribute__((format(printf, 2, 3))) int cli_misused(const char *command, const char *fmt, ...);
+/* The same for a word that is none of these, such as a verb; NULL: there is no word. */
+int cli_unknown(const char *command, const char *kind, const char *word, const char *const *words,
+                size_t n);
+/* The same for a ledger that neither the command line nor the environment names. */
+int cli_no_ledger(const char *command);
 /* Writes what went wrong to stderr and returns the exit code for it. */
 int cli_fail(const char *command, const struct hf_fault *fault);
 

@@ -1,6 +1,7 @@
 /* See copies.h. */
 #include "cli/copies.h"
 
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,18 @@ void copies_take_url(char **url, char *argument)
     } else if (!*url && set) {
         *url = hf_strndup(set, strlen(set));
     }
+}
+
+bool copies_take_file(const char *command, const char *url, int argc, char **argv,
+                      const char **ret_file)
+{
+    if (!url)
+        (void)cli_no_ledger(command);
+    else if (optind + 1 != argc || !*argv[optind])
+        (void)cli_misused(command, "expected one FILE");
+    else
+        *ret_file = argv[optind];
+    return *ret_file != NULL;
 }
 
 bool copies_is_ledger(const char *url, const char *file)

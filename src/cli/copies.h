@@ -10,6 +10,9 @@
 /* Sets *url, which is owned, to the argument, whose password it blanks.  NULL: to HOLDFAST_LEDGER,
  * unless it is set already. */
 void copies_take_url(char **url, char *argument);
+/* Takes the only operand.  Returns false, with a message, if there is none, or no URL either. */
+bool copies_take_file(const char *command, const char *url, int argc, char **argv,
+                      const char **ret_file);
 /* Is the file the one that the URL names? */
 bool copies_is_ledger(const char *url, const char *file);
 /* Writes what went wrong to stderr, and returns the exit code. */

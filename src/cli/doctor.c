@@ -317,7 +317,7 @@ int cli_doctor(int argc, char **argv)
             d.ask.url_given = cli_take_secret(argv[optind]);
         code = examine(&d);
     } else if (ok) {
-        fputs(usage, stderr);
+        (void)cli_misused(COMMAND, "expected one URL");
     }
     hf_close(d.locks);
     for (size_t i = 0; i < d.notes.n; i++) {

@@ -117,10 +117,8 @@ int cli_drivers(int argc, char **argv)
         }
         json = true;
     }
-    if (optind != argc) {
-        fputs(usage, stderr);
-        return EXIT_BAD_USAGE;
-    }
+    if (optind != argc)
+        return cli_misused("drivers", "unexpected operand %.60s", argv[optind]);
     size_t n;
     const struct hf_driver_info *const *drivers = hf_drivers(&n);
     struct buf b = {0};

@@ -117,8 +117,12 @@ struct fence_call {
 /* Reads "check" and the operands behind it.  Returns false, with a message, if they are wrong. */
 static bool read_operands(struct fence_call *c, int n, char **operands)
 {
-    if (!c->path || n < 1 || n > 3 || strcmp(operands[0], "check") != 0) {
-        fputs(usage, stderr);
+    const char *wrong = n < 1 || strcmp(operands[0], "check") != 0 ? "expected the verb check"
+                        : !c->path                                 ? "--sqlite is required"
+                        : n > 3 ? "expected at most RESOURCE and TOKEN"
+                                : NULL;
+    if (wrong) {
+        (void)cli_misused("fence", "%s", wrong);
         return false;
     }
     const char *resource = n > 1 ? operands[1] : NULL;

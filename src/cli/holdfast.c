@@ -1,11 +1,13 @@
 /* The main function of the command line tool: calls the command, each of which has a file beside
  * this one. */
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/variables.h"
 #include "cli/common.h"
 #include "cli/lab.h"
@@ -71,9 +73,32 @@ static void warn_of_misspelt_variables(void)
     }
 }
 
+/* Moves options that stand before the command, as in `holdfast --server URL event list`, behind it:
+ * those that say where to, and how to print. */
+static void command_first(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"server", required_argument, NULL, 1}, {"key-file", required_argument, NULL, 1},
+        {"cacert", required_argument, NULL, 1}, {"lock", required_argument, NULL, 1},
+        {"ledger", required_argument, NULL, 1}, {"timeout", required_argument, NULL, 1},
+        {"json", no_argument, NULL, 1},         {0}};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:", options, NULL)) != -1;)
+        if (option != 1)
+            optind = argc; /* another option, which is no command either */
+    int first = optind;
+    optind = 0; /* glibc: from the start, for the command */
+    if (first <= 1 || first >= argc)
+        return;
+    char *command = argv[first];
+    memmove(argv + 2, argv + 1, sizeof *argv * (size_t)(first - 1));
+    argv[1] = command;
+}
+
 int main(int argc, char **argv)
 {
     warn_of_misspelt_variables();
+    command_first(argc, argv);
     const char *arg = argc > 1 ? argv[1] : NULL;
     const struct command *command = find(arg);
     if (command)
@@ -92,8 +117,15 @@ int main(int argc, char **argv)
         puts("holdfast " HF_VERSION_TEXT);
         return EXIT_SUCCESS;
     }
-    if (arg)
-        fprintf(stderr, "holdfast: unknown command %s\n", arg);
-    usage(stderr);
+    if (!arg) {
+        usage(stderr);
+        return EX_USAGE;
+    }
+    const char *names[N_COMMANDS];
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        names[i] = commands[i].name;
+    const char *meant = nearest_word(arg, strlen(arg), names, N_COMMANDS, strlen(arg) / 2);
+    fprintf(stderr, "holdfast: unknown command %.60s%s%s%s; see holdfast help\n", arg,
+            meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "");
     return EX_USAGE;
 }

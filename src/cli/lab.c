@@ -20,18 +20,13 @@ static const struct command {
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 
-static void usage(FILE *out)
-{
-    fputs("usage: holdfast lab COMMAND [OPTION...]\n", out);
-    for (size_t i = 0; i < N_COMMANDS && commands[i].help; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
-    fputs("`holdfast lab COMMAND --help` says more.\n", out);
-}
-
 /* Prints the overview and the help of each command. */
 static void help(void)
 {
-    usage(stdout);
+    fputs("usage: holdfast lab COMMAND [OPTION...]\n", stdout);
+    for (size_t i = 0; i < N_COMMANDS && commands[i].help; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("`holdfast lab COMMAND --help` says more.\n", stdout);
     for (size_t i = 0; i < N_COMMANDS && commands[i].help; i++) {
         putchar('\n');
         optind = 0;
@@ -49,8 +44,9 @@ int cli_lab(int argc, char **argv)
         help();
         return EXIT_SUCCESS;
     }
-    if (arg)
-        cli_say("lab", "unknown command %s", arg);
-    usage(stderr);
-    return EXIT_BAD_USAGE;
+    const char *names[N_COMMANDS];
+    size_t n = 0;
+    for (; n < N_COMMANDS && commands[n].help; n++)
+        names[n] = commands[n].name;
+    return cli_unknown("lab", "command", arg, names, n);
 }

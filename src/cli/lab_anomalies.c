@@ -236,10 +236,8 @@ int cli_lab_anomalies(int argc, char **argv)
             return EXIT_BAD_USAGE;
         }
     }
-    if (optind != argc) {
-        print_usage(stderr);
-        return EXIT_BAD_USAGE;
-    }
+    if (optind != argc)
+        return cli_misused("lab anomalies", "unexpected operand %.60s", argv[optind]);
     struct anomalies_result result;
     struct hf_err err = {0};
     enum hf_status status = anomalies_run(only, &result, &err);

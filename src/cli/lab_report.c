@@ -215,10 +215,10 @@ int cli_lab_report(int argc, char **argv)
             return EXIT_BAD_USAGE;
         }
     }
-    if (!dir || strlen(dir) > PATH_SIZE - 32 || optind != argc) {
-        fputs(usage, stderr);
-        return EXIT_BAD_USAGE;
-    }
+    if (optind != argc)
+        return cli_misused("lab report", "unexpected operand %.60s", argv[optind]);
+    if (!dir || strlen(dir) > PATH_SIZE - 32)
+        return cli_misused("lab report", dir ? "--out: too long a path" : "--out is required");
     int code = make_report(dir, parts);
     for (int i = 0; i < PARTS; i++)
         buf_close(&parts[i].json);

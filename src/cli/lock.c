@@ -319,6 +319,14 @@ static int call_verb(struct call *c, const struct verb *verb)
     return code;
 }
 
+static int unknown_verb(const char *given)
+{
+    const char *names[sizeof verbs / sizeof *verbs];
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        names[i] = verbs[i].name;
+    return cli_unknown("lock", "verb", given, names, sizeof verbs / sizeof *verbs);
+}
+
 int cli_lock(int argc, char **argv)
 {
     struct call c = {0};
@@ -334,8 +342,12 @@ int cli_lock(int argc, char **argv)
     } else if (verb && (n == 2 || (n == 1 && verb->call == list))) {
         c.name = n == 2 ? argv[optind + 1] : "";
         code = call_verb(&c, verb);
+    } else if (ok && verb) {
+        code = cli_misused("lock",
+                           verb->call == list ? "%s takes at most one PREFIX" : "%s takes one NAME",
+                           verb->name);
     } else if (ok) {
-        fputs(usage, stderr);
+        code = unknown_verb(n > 0 ? argv[optind] : NULL);
     }
     ask_close(&c.ask);
     return code;

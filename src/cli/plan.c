@@ -317,10 +317,9 @@ int cli_plan(int argc, char **argv)
         fputs(usage, stdout);
         return EXIT_SUCCESS;
     }
-    if (!is_check && strcmp(verb, "draw") != 0) {
-        fputs(usage, stderr);
-        return EXIT_BAD_USAGE;
-    }
+    if (!is_check && strcmp(verb, "draw") != 0)
+        return cli_unknown("plan", "verb", *verb ? verb : NULL, (const char *[]){"check", "draw"},
+                           2);
     const char *command = is_check ? "plan check" : "plan draw";
     optind = 0; /* glibc: from the start */
     for (int option;

@@ -189,6 +189,8 @@ int remote_problem(const struct remote *r, const struct http_response *answer)
         render_text(&b, detail, strlen(detail));
     }
     put_extras(&b, problem);
+    if (answer->status == 401 && !r->authorization.len)
+        buf_lit(&b, " Give a key with --key-file FILE or in HOLDFAST_KEY.");
     fprintf(stderr, "holdfast %s: %.*s\n", r->command, (int)b.len, b.data);
     int exit_code = exit_code_of(answer->status, code);
     buf_close(&b);

@@ -1,6 +1,7 @@
 /* See render.h. */
 #include "cli/render.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,42 @@ void render_text(struct buf *b, const char *text, size_t len)
     }
 }
 
-void render_value(struct buf *b, const json_t *value)
+/* The digits behind the point: two, but for these (ISO 4217). */
+static int digits_of(const char *currency)
+{
+    static const char none[] = "bif clp djf gnf isk jpy kmf krw pyg rwf ugx vnd vuv xaf xof xpf";
+    static const char three[] = "bhd iqd jod kwd lyd omr tnd";
+    if (strlen(currency) != 3)
+        return 2;
+    return strstr(none, currency) ? 0 : strstr(three, currency) ? 3 : 2;
+}
+
+void render_money(struct buf *b, int64_t amount, const char *currency)
+{
+    static const int64_t units[] = {1, 10, 100, 1000};
+    int digits = digits_of(currency);
+    uint64_t size = amount < 0 ? -(uint64_t)amount : (uint64_t)amount,
+             unit = (uint64_t)units[digits];
+    buf_printf(b, "%s%" PRIu64, amount < 0 ? "-" : "", size / unit);
+    if (digits)
+        buf_printf(b, ".%0*" PRIu64, digits, size % unit);
+}
+
+static bool is_money(const char *name)
+{
+    return strncmp(name, "amount", 6) == 0 || strncmp(name, "price", 5) == 0;
+}
+
+static void put_value(struct buf *b, const json_t *value, const char *currency, bool money);
+
+/* A member of an object with this currency; NULL: it has none. */
+static void put_member(struct buf *b, const char *name, const json_t *value, const char *currency)
+{
+    put_value(b, value, currency, currency && is_money(name));
+}
+
+/* `money`: integers in the value are amounts of the currency. */
+static void put_value(struct buf *b, const json_t *value, const char *currency, bool money)
 {
     const char *name;
     json_t *member;
@@ -31,7 +67,10 @@ void render_value(struct buf *b, const json_t *value)
         render_text(b, json_string_value(value), json_string_length(value));
         break;
     case JSON_INTEGER:
-        buf_int(b, json_integer_value(value));
+        if (money)
+            render_money(b, json_integer_value(value), currency);
+        else
+            buf_int(b, json_integer_value(value));
         break;
     case JSON_REAL:
         buf_printf(b, "%g", json_real_value(value));
@@ -47,7 +86,7 @@ void render_value(struct buf *b, const json_t *value)
         json_array_foreach(value, i, member)
         {
             buf_str(b, i ? ", " : "");
-            render_value(b, member);
+            put_value(b, member, currency, money);
         }
         buf_str(b, json_array_size(value) ? "" : "-");
         break;
@@ -57,11 +96,18 @@ void render_value(struct buf *b, const json_t *value)
             buf_str(b, n++ ? " " : "");
             render_text(b, name, strlen(name));
             buf_char(b, '=');
-            render_value(b, member);
+            put_value(b, member, currency, money || (currency && is_money(name)));
         }
         buf_str(b, n ? "" : "-");
         break;
     }
+}
+
+void render_value(struct buf *b, const json_t *value) { put_value(b, value, NULL, false); }
+
+static const char *currency_of(const json_t *object)
+{
+    return json_string_value(json_object_get(object, "currency"));
 }
 
 /* The number of characters, so that columns stand below one another. */
@@ -89,6 +135,7 @@ void render_object(struct buf *b, const json_t *object)
     const char *name;
     json_t *value, *item;
     size_t widest = 0, i;
+    const char *currency = currency_of(object);
     json_object_foreach((json_t *)object, name, value)
     {
         size_t width = width_of(name, strlen(name));
@@ -103,11 +150,11 @@ void render_object(struct buf *b, const json_t *object)
             json_array_foreach(value, i, item)
             {
                 buf_lit(b, "\n  ");
-                render_value(b, item);
+                put_member(b, name, item, currency);
             }
         } else {
             put_spaces(b, widest + 2 - width_of(name, strlen(name)));
-            render_value(b, value);
+            put_member(b, name, value, currency);
         }
         buf_char(b, '\n');
     }
@@ -159,7 +206,7 @@ void render_table(struct buf *b, const json_t *rows, const char *const *columns,
     json_array_foreach((json_t *)rows, i, row)
     {
         for (size_t c = 0; c < t.n_columns; c++) {
-            render_value(&t.cells, json_object_get(row, columns[c]));
+            put_member(&t.cells, columns[c], json_object_get(row, columns[c]), currency_of(row));
             end_cell(&t);
         }
     }

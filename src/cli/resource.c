@@ -14,6 +14,7 @@
 #define TIMEOUT_MS 30000
 #define FOLLOW_PAUSE_MS 1000
 #define PARAMS_MAX 24
+#define VERBS_MAX 24
 
 /* The options that all verbs have, and those of lists.  Params come behind them. */
 enum common_option {
@@ -498,10 +499,29 @@ static int run_list(struct call *c)
             return code;
         n_rows += (int64_t)n;
     }
+    if (!n_rows && !c->json)
+        cli_say(c->remote.command, "nothing found");
     return EXIT_SUCCESS;
 }
 
 /* ---- main ---- */
+
+/* Moves options that stand before the verb, as in `holdfast event --server URL list`, behind it. */
+static void verb_first(int argc, char **argv)
+{
+    struct option options[N_COMMON + 1] = {0};
+    memcpy(options, common_options, sizeof common_options);
+    optind = 0; /* glibc: from the start */
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1;)
+        if (option == '?' || option == ':' || option == 'h' || option == OPTION_HELP)
+            return;
+    if (optind <= 1 || optind >= argc)
+        return;
+    char *verb = argv[optind];
+    memmove(argv + 2, argv + 1, sizeof *argv * (size_t)(optind - 1));
+    argv[1] = verb;
+}
 
 static int run(struct call *c)
 {
@@ -523,15 +543,28 @@ static const struct verb *find_verb(const struct resource *resource, const char 
     return NULL;
 }
 
+static int unknown_verb(const struct resource *resource, const char *given)
+{
+    const char *names[VERBS_MAX];
+    size_t n = 0;
+    for (const struct verb *verb = resource->verbs; verb->name && n < VERBS_MAX; verb++)
+        names[n++] = verb->name;
+    return cli_unknown(resource->name, "verb", given, names, n);
+}
+
 int resource_main(const struct resource *resource, int argc, char **argv)
 {
     char command[64];
+    if (resource->verbs->name)
+        verb_first(argc, argv);
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
     const struct verb *verb = find_verb(resource, argc > 1 ? argv[1] : NULL);
-    if (help || !verb) {
-        fputs(resource->usage, help ? stdout : stderr);
-        return help ? EXIT_SUCCESS : EXIT_BAD_USAGE;
+    if (help) {
+        fputs(resource->usage, stdout);
+        return EXIT_SUCCESS;
     }
+    if (!verb)
+        return unknown_verb(resource, argc > 1 ? argv[1] : NULL);
     int skip = verb->name ? 1 : 0;
     snprintf(command, sizeof command, "%s%s%s", resource->name, skip ? " " : "",
              skip ? verb->name : "");

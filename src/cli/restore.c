@@ -250,11 +250,8 @@ int cli_restore(int argc, char **argv)
     copies_take_url(&a.url, NULL);
     if (help) {
         fputs(usage, stdout);
-    } else if (is_good && a.url && optind + 1 == argc && *argv[optind]) {
-        a.file = argv[optind];
+    } else if (is_good && copies_take_file("restore", a.url, argc, argv, &a.file)) {
         code = restore(&a);
-    } else if (is_good) {
-        fputs(usage, stderr);
     }
     free(a.url);
     return code;

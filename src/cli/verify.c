@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/wait.h"
+#include "cli/common.h"
 #include "cli/verify_gate.h"
 #include "cli/verify_names.h"
 #include "ledger/verify.h"
@@ -123,22 +124,24 @@ int cli_verify(int argc, char **argv)
                                             {0}};
     const char *url = getenv("HOLDFAST_LEDGER"), *gate = getenv("HOLDFAST_GATE");
     bool json = false;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+    for (int option; (option = cli_option("verify", argc, argv, ":h", options)) != -1;) {
         if (option == 'l') {
             url = optarg;
         } else if (option == 'g') {
             gate = optarg;
         } else if (option == 'j') {
             json = true;
+        } else if (option == 'h') {
+            fputs(usage, stdout);
+            return EXIT_SUCCESS;
         } else {
-            fputs(usage, option == 'h' ? stdout : stderr);
-            return option == 'h' ? EXIT_SUCCESS : EX_USAGE;
+            return EX_USAGE;
         }
     }
-    if (!url || optind != argc) {
-        fputs(usage, stderr);
-        return EX_USAGE;
-    }
+    if (!url)
+        return cli_no_ledger("verify");
+    if (optind != argc)
+        return cli_misused("verify", "unexpected operand %.60s", argv[optind]);
     struct hf_err err = {0};
     struct verify_report report;
     enum hf_status status = verify(url, gate, &report, &err);

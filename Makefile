@@ -173,8 +173,8 @@ LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc
 PROGRAMS = $(if $(LEFT_OUT),,$(B)/holdfastd $(B)/holdfast)
 # Of a build that leaves drivers out the machine has what it needs, or the compiler says what is missing.
 BUILD_PACKAGES = $(if $(LEFT_OUT),,build/packages/build)
-# What operators use as it is.  fence.* belongs to the library, and systemd's unit has a place of its own.
-SHARED = $(filter-out %/fence.sql %/fence.lua %/Containerfile %/holdfastd.service,$(wildcard share/holdfast/*))
+# What operators use as it is.  fence.* belongs to the library; systemd's unit and the completion have places of their own.
+SHARED = $(filter-out %/fence.sql %/fence.lua %/Containerfile %/holdfastd.service %/holdfast.bash,$(wildcard share/holdfast/*))
 C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch] \
           docs/examples/*.c)
 
@@ -299,7 +299,9 @@ install-library: library
 	$(call install_pages,$(wildcard docs/man/*.3))
 
 define install_operators_files
-install -d $(DESTDIR)$(PREFIX)/share/holdfast $(DESTDIR)$(PREFIX)/lib/systemd/system
+install -d $(DESTDIR)$(PREFIX)/share/holdfast $(DESTDIR)$(PREFIX)/lib/systemd/system \
+	$(DESTDIR)$(PREFIX)/share/bash-completion/completions
+install -m 644 share/holdfast/holdfast.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holdfast
 install -m 644 $(SHARED) $(DESTDIR)$(PREFIX)/share/holdfast
 sed 's|/usr/bin/|$(PREFIX)/bin/|' share/holdfast/holdfastd.service \
 	>$(DESTDIR)$(PREFIX)/lib/systemd/system/holdfastd.service
@@ -378,20 +380,20 @@ $(B)/$(SONAME): $(LIB_WHOLE) $(B)/obj/library/rest.a
 $(B)/libholdfast.so: $(B)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# Made anew each time: PREFIX may be another.  libpq and libcurl are not among Requires.private: what their own
-# files name for a static link (libpgcommon and libpgport, Kerberos, LDAP, nghttp2...) is not in their packages, so
-# that `pkg-config --static` would name what cannot be found.  A program with libholdfast.a takes them as shared
-# libraries.  A build WITHOUT="etcd holdfast postgres zookeeper" can be linked with -static as it is.
-LIB_SHARED = libpq libcurl
+# Made anew each time: PREFIX may be another.  The libraries that libholdfast.a needs are named one by one and not by
+# Requires.private, which would add their folders of headers to every program's, and for a static link of libpq and libcurl name what
+# is not in their packages (libpgcommon and libpgport, Kerberos, LDAP, nghttp2...).  A program with libholdfast.a takes those two as
+# shared libraries.  A build WITHOUT="etcd holdfast postgres zookeeper" can be linked with -static as it is.
+# Each before those that it needs.
+LIB_STATIC = curl jansson pq hiredis sqlite3 ssl crypto
 $(B)/holdfast.pc: FORCE Makefile
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' \
 		'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))' \
 		'includedir=$${prefix}/include' '' \
 		'Name: holdfast' 'Description: Lease locks with fencing tokens over many back ends' \
-		'Version: $(VERSION)' 'Requires.private: $(filter-out $(LIB_SHARED),$(LIB_NEEDS))' \
-		'Libs: -L$${libdir} -lholdfast' \
-		'Libs.private: $(patsubst lib%,-l%,$(filter $(LIB_SHARED),$(LIB_NEEDS))) $(if $(filter zookeeper,$(LEFT_OUT)),,$(LIBS_zookeeper)) -pthread' \
+		'Version: $(VERSION)' 'Libs: -L$${libdir} -lholdfast' \
+		'Libs.private: $(strip $(addprefix -l,$(filter $(patsubst lib%,%,$(LIB_NEEDS)),$(LIB_STATIC))) $(if $(filter zookeeper,$(LEFT_OUT)),,$(LIBS_zookeeper))) -lm -pthread' \
 		'Cflags: -I$${includedir}' >$@
 FORCE:
 

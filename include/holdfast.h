@@ -63,9 +63,13 @@
 #define HF_MUST_USE
 #endif
 
-/* Initialisers of structs that begin with `size`.  HF_..._INIT is for C and C++.  HF_...(members)
- * is for C only: HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 5000). */
+/* Initialisers of structs that begin with `size`: HF_..._INIT, and with members
+ * HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 5000).  C++ wants the members in the order in which
+ * the struct has them; before C++20 they are an extension of gcc and clang. */
 #ifdef __cplusplus
+#if defined(__GNUC__)
+#pragma GCC system_header /* or g++ would warn of the members that are not named */
+#endif
 extern "C++" {
 template <class T> inline T hf_sized()
 {
@@ -76,11 +80,11 @@ template <class T> inline T hf_sized()
 }
 #define HF_SIZED_INIT(type) hf_sized<type>()
 #else
+#define HF_SIZED_INIT(type) HF_SIZED(type, )
+#endif
 /* clang-format off */
-#define HF_SIZED_INIT(type) {.size = sizeof(type)}
 #define HF_SIZED(type, ...) {.size = sizeof(type), __VA_ARGS__}
 /* clang-format on */
-#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -140,9 +144,7 @@ struct hf_options {
     int64_t timeout_ms;
 };
 #define HF_OPTIONS_INIT HF_SIZED_INIT(struct hf_options)
-#ifndef __cplusplus
 #define HF_OPTIONS(...) HF_SIZED(struct hf_options, __VA_ARGS__)
-#endif
 
 /* Opens a back end by its URL:
  *   memory:                                       this process only
@@ -237,9 +239,7 @@ struct hf_lock_options {
     const char *value;
 };
 #define HF_LOCK_OPTIONS_INIT HF_SIZED_INIT(struct hf_lock_options)
-#ifndef __cplusplus
 #define HF_LOCK_OPTIONS(...) HF_SIZED(struct hf_lock_options, __VA_ARGS__)
-#endif
 
 /* `name` has 1 to 255 bytes of UTF-8 without control characters.  `options` may be NULL. */
 HF_MUST_USE enum hf_result hf_lock(struct hf_locks *locks, const char *name,
@@ -393,9 +393,7 @@ struct hf_election {
     const struct hf_cancel *cancel;
 };
 #define HF_ELECTION_INIT HF_SIZED_INIT(struct hf_election)
-#ifndef __cplusplus
 #define HF_ELECTION(...) HF_SIZED(struct hf_election, __VA_ARGS__)
-#endif
 
 /* Stands for election again and again until it is cancelled (HF_DONE) or fails.  While the back end
  * is out of reach it waits, at most for lock->outage_ms. */

@@ -95,16 +95,18 @@ test('the shared library has a soname and needs no more than its back ends', asy
 
 const PROGRAM = `#include <holdfast.h>
 #include <stdio.h>
-#if defined __cplusplus && (defined HF_OPTIONS || defined HF_LOCK_OPTIONS || defined HF_ELECTION)
-#error designated initialisers are for C
-#endif
 int main(void)
 {
     struct hf_locks *locks = 0;
     struct hf_lock *lock = 0;
+    struct hf_options how = HF_OPTIONS_INIT;
+#if !defined __cplusplus || __cplusplus >= 202002L
+    struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = 1000, .label = "a program");
+#else
     struct hf_lock_options want = HF_LOCK_OPTIONS_INIT;
     want.ttl_ms = 1000;
-    if (hf_open("memory:", 0, &locks, 0) != HF_DONE || hf_lock(locks, "x", &want, &lock, 0) != HF_DONE)
+#endif
+    if (hf_open("memory:", &how, &locks, 0) != HF_DONE || hf_lock(locks, "x", &want, &lock, 0) != HF_DONE)
         return 1;
     printf("%s %lld %d %s\\n", hf_lock_name(lock), (long long)hf_lock_fence(lock),
            hf_version() == HF_VERSION, hf_version_text());
@@ -116,11 +118,12 @@ int main(void)
 for (const [language, compiler, standard, suffix] of [
   ['C', 'gcc', 'c99', 'c'],
   ['C++', 'g++', 'c++11', 'cc'],
+  ['C++20', 'g++', 'c++20', 'cc'],
 ]) {
   for (const linking of ['shared', 'static']) {
     test(`a ${language} program builds without warnings and runs, ${linking}`, async () => {
-      const source = path.join(dir, `program_${linking}.${suffix}`);
-      const program = path.join(dir, `program_${suffix}_${linking}`);
+      const source = path.join(dir, `program_${standard}_${linking}.${suffix}`);
+      const program = path.join(dir, `program_${standard}_${linking}`);
       await writeFile(source, PROGRAM);
       const strict = [`-std=${standard}`, '-Wall', '-Wextra', '-pedantic', '-Werror'];
       if (language === 'C') strict.push('-Wstrict-prototypes');
@@ -143,6 +146,13 @@ const RESULT_DROPPED = `#include <holdfast.h>
 void drop(struct hf_lock *lock);
 void drop(struct hf_lock *lock) { hf_unlock(lock, 0); }
 `;
+
+test('pkg-config names the folder of the header alone, and each library once', async () => {
+  assert.deepEqual((await flags('--cflags')).filter((flag) => flag.startsWith('-I')), [`-I${path.join(dir, PREFIX, 'include')}`]);
+  const libs = (await flags('--libs', '--static')).filter((flag) => flag.startsWith('-l'));
+  assert.deepEqual(libs, [...new Set(libs)]);
+  assert.ok(libs.includes('-lhiredis') && libs.includes('-lcurl'), libs.join(' '));
+});
 
 test('a program that drops a result is warned', async () => {
   const source = path.join(dir, 'dropped.c');

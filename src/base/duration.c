@@ -1,6 +1,8 @@
 /* See duration.h. */
 #include "base/duration.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct unit {
@@ -64,4 +66,17 @@ int64_t duration_parse_ms(const char *text)
         p = end + len;
     } while (*p);
     return ms;
+}
+
+const char *duration_text(char out[DURATION_TEXT_SIZE], int64_t ms)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } largest[] = {{86400000, "days"}, {3600000, "h"}, {60000, "min"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    while (i < 4 && (ms % largest[i].ms != 0 || ms < 2 * largest[i].ms))
+        i++; /* one of a unit is many of the next: 24 h, 60 s */
+    (void)snprintf(out, DURATION_TEXT_SIZE, "%" PRId64 " %s", ms / largest[i].ms, largest[i].unit);
+    return out;
 }

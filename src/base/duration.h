@@ -11,5 +11,9 @@
 
 /* In milliseconds; -1 if the text is no duration; more than DURATION_MS_MAX if it is too long. */
 int64_t duration_parse_ms(const char *text);
+/* Writes it exactly, in the largest unit that it is a whole number of: "7 days", "90 s", "1500 ms".
+ * Returns `out`. */
+#define DURATION_TEXT_SIZE 32
+const char *duration_text(char out[DURATION_TEXT_SIZE], int64_t ms);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/utf8.h"
 #include "base/wait.h"
 #include "lease/lease.h"
@@ -55,9 +56,10 @@ static enum hf_result check_ttl(const struct lease *l, int64_t ttl_ms, struct hf
     int64_t min_ms = lease_ttl_min_ms(l), max_ms = lease_ttl_max_ms(l);
     if (ttl_ms >= min_ms && ttl_ms <= max_ms)
         return HF_DONE;
-    return fault_set(fault, HF_BAD_REQUEST,
-                     "a TTL of %" PRId64 " ms; %s takes %" PRId64 " to %" PRId64 " ms", ttl_ms,
-                     info->name, min_ms, max_ms);
+    char given[DURATION_TEXT_SIZE], least[DURATION_TEXT_SIZE], most[DURATION_TEXT_SIZE];
+    return fault_set(fault, HF_BAD_REQUEST, "a TTL of %s; %s takes %s to %s",
+                     duration_text(given, ttl_ms), info->name, duration_text(least, min_ms),
+                     duration_text(most, max_ms));
 }
 
 static enum hf_result check_label(const struct lease_request *r, struct hf_fault *fault)

@@ -195,7 +195,7 @@ CROWD_TESTS = $(patsubst %.c,build/%,$(wildcard tests/conformance/test_*.c tests
 all: programs library
 programs: $(PROGRAMS)
 library: $(LIBRARY)
-tests: $(TESTS) $(CONTENDER) $(READERS) $(FUZZERS)
+tests: $(TESTS) $(CONTENDER) $(READERS) $(FUZZERS) $(if $(filter %/test_cell_mutants,$(TESTS)),$(MUTANTS))
 unit-tests: $(filter $(B)/tests/unit/%,$(TESTS)) $(FUZZERS)
 benches: $(filter-out $(MHD_PEERS),$(BENCHES))
 mhd-peers: $(MHD_PEERS)

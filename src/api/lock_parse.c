@@ -25,6 +25,7 @@ const struct lock_field lock_fields_acquire[] = {
     {"slots", LOCK_NUMBER, OPTIONAL, 1, CELL_SLOTS_MAX, AT(slots)},
     {"wait_ms", LOCK_NUMBER, OPTIONAL, 0, NODE_WAIT_MAX_MS, AT(wait_ms)},
     {"claim_ms", LOCK_NUMBER, OPTIONAL, NODE_CLAIM_MIN_MS, NODE_CLAIM_MS, AT(claim_ms)},
+    {"claim", LOCK_BOOL, OPTIONAL, 0, 0, AT(claim)},
     {"priority", LOCK_NUMBER, OPTIONAL, -CELL_PRIORITY_MAX, CELL_PRIORITY_MAX, AT(priority)},
     {"delay_ms", LOCK_NUMBER, OPTIONAL, 0, CELL_DELAY_MAX_MS, AT(delay_ms)},
     {"value", LOCK_TEXT, NULLABLE, 1, CELL_VALUE_MAX, AT(value)},

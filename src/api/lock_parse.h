@@ -18,7 +18,7 @@
 struct lock_body {
     struct text session, owner, agent, mode, value, label;
     int64_t ttl_ms, slots, wait_ms, claim_ms, priority, delay_ms, fence;
-    bool cache;
+    bool cache, claim;
     uint32_t given; /* bit i: the body has field i of the table, which may be null */
 };
 

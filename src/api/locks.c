@@ -35,6 +35,8 @@ static void acquired(struct request *r)
     buf_lit(&r->out, ",\"slot\":");
     buf_int(&r->out, v->slot);
     put_value(value->len ? value->data : NULL, value->len, &r->out);
+    if (request->claims)
+        buf_str(&r->out, request->is_unclaimed ? ",\"claimed\":false" : ",\"claimed\":true");
     buf_char(&r->out, '}');
     answer_out(r, HTTP_OK, type_json);
 }
@@ -91,6 +93,7 @@ void locks_acquire(struct request *r)
     command->cached = body->cache;
     c->lock.request.wait_ms = body->wait_ms;
     c->lock.request.claim_ms = body->claim_ms;
+    c->lock.request.claims = body->claim;
     if (body->wait_ms > 0)
         lock_submit_waiting(c, acquired);
     else

@@ -64,7 +64,11 @@ struct cell_request {
     struct cell_command command;
     int64_t wait_ms;  /* ACQUIRE: how long to wait for the grant */
     int64_t claim_ms; /* ACQUIRE: see NODE_CLAIM_MS; 0: that */
-    bool stale;       /* LOOK: also on a standby */
+    /* ACQUIRE: the client asks again to claim what it is granted while it waits.  Until then the
+     * grant is one that nobody has received, for its answer may be written to the socket of a
+     * client that stands still. */
+    bool claims;
+    bool stale; /* LOOK: also on a standby */
     /* LOOK: called on the node's thread; may append to `out`, and may not keep what it sees. */
     void (*look)(struct cell_request *r, const struct node *n, const struct cell_state *s);
     void *context; /* for `look` */
@@ -74,6 +78,7 @@ struct cell_request {
     struct buf out;
     char master_url[CELL_URL_MAX + 1]; /* CELL_NO_MASTER: where the master is; "": not known */
     uint32_t ttl_ms;                   /* KEEPALIVE, OPEN */
+    bool is_unclaimed;                 /* ACQUIRE, granted: it counts when the client asks again */
     /* KEEPALIVE: names that the session caches and others wait for; see struct cell_person. */
     VEC(struct cell_person) wanted;
 

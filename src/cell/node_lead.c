@@ -318,7 +318,8 @@ static void answer_keepalive(struct node *n, struct cell_request *r, int64_t now
 }
 
 /* The answer to a grant goes out, after it waited for a proof.  If its client has gone meanwhile,
- * nobody receives the grant, unless another request has: then the deadline is gone. */
+ * or has still to claim it, nobody has received the grant, unless another request has: then the
+ * deadline is gone. */
 static void note_answered(struct node *n, const struct cell_request *r, int64_t now_us)
 {
     const struct cell_command *c = &r->command;
@@ -329,7 +330,7 @@ static void note_answered(struct node *n, const struct cell_request *r, int64_t 
     const struct deadline *d = a ? a->local.deadline : NULL;
     if (!d || d->kind != DEADLINE_GRANT)
         return;
-    if (r->gone)
+    if (r->gone || r->is_unclaimed)
         deadline_unreceived(n, a, now_us);
     else
         deadline_drop(n, &a->local.deadline);
@@ -488,12 +489,17 @@ static void show_value(const struct cell_acquisition *a, struct cell_request *r)
 
 /* A grant is answered now, or when there is a proof (note_answered).  Until then it is not
  * withdrawn if nobody has received it yet. */
-static void note_reply(struct node *n, struct cell_acquisition *a)
+static void note_reply(struct node *n, struct cell_acquisition *a, const struct cell_request *r,
+                       int64_t now_us)
 {
-    if (!is_found(n))
+    if (is_found(n)) {
+        if (a->local.deadline)
+            deadline_acquisition(n, a, DEADLINE_GRANT, NEVER_US);
+    } else if (r->is_unclaimed) {
+        deadline_unreceived(n, a, now_us);
+    } else {
         deadline_drop(n, &a->local.deadline);
-    else if (a->local.deadline)
-        deadline_acquisition(n, a, DEADLINE_GRANT, NEVER_US);
+    }
 }
 
 static void granted(struct node *n, struct cell_acquisition *a, int64_t now_us)
@@ -507,7 +513,8 @@ static void granted(struct node *n, struct cell_acquisition *a, int64_t now_us)
     a->local.waiter = NULL;
     r->acquisition = NULL;
     requests_remove(&n->waiting, r);
-    note_reply(n, a);
+    r->is_unclaimed = r->claims;
+    note_reply(n, a, r, now_us);
     r->verdict.fence = a->fence;
     r->verdict.slot = a->slot;
     r->verdict.position = 0;
@@ -593,7 +600,9 @@ static void settle_acquire(struct node *n, struct cell_request *r, int64_t now_u
     if (a && a->stage == CELL_HELD) {
         show_value(a, r);
         if (!r->gone)
-            note_reply(n, a);
+            note_reply(n, a, r, now_us);
+        else if (a->local.deadline)
+            deadline_unreceived(n, a, now_us);
     } else if (a && r->wait_ms > 0 && !r->gone && r->until_us > now_us) {
         begin_wait(n, r, a);
         return;

@@ -3,6 +3,7 @@
  *
  *   contender URL KEY count|careless THREADS TIMES FILE    careless: without the lock
  *   contender URL KEY hold TTL_MS                          prints its fence, then waits for its end
+ *   contender URL KEY wait TTL_MS                          the same, with a place in the queue
  *
  * Every grant adds a line with its fence to FILE.fences.  Exits with 0 when all is done. */
 #include <fcntl.h>
@@ -143,7 +144,8 @@ static _Noreturn void hold(struct lease *l, char **argv)
     struct lease_request r = {.key = argv[2],
                               .key_len = strlen(argv[2]),
                               .ttl_ms = strtoll(argv[4], NULL, 10),
-                              .slots = 1};
+                              .slots = 1,
+                              .queue = strcmp(argv[3], "wait") == 0};
     owner_make(r.owner);
     int64_t asked_ms = clock_boot_us(&clock_system) / 1000, fence = take(l, &r);
     printf("%" PRId64 " %" PRId64 "\n", fence, asked_ms);
@@ -162,7 +164,7 @@ int main(int argc, char **argv)
         return 64;
     if (lease_open(driver, argv[1], &options, &l, &fault) != HF_DONE)
         die("open", &fault);
-    if (strcmp(argv[3], "hold") == 0)
+    if (strcmp(argv[3], "hold") == 0 || strcmp(argv[3], "wait") == 0)
         hold(l, argv);
     int status = argc == 7 ? count(l, argv) : 64;
     lease_close(l);

@@ -1,5 +1,6 @@
 /* Claims about many processes: with the lock no count is lost in a file that loses counts without
- * it, and a holder that was killed keeps others out until its TTL ends and no longer. */
+ * it, a holder that was killed keeps others out until its TTL ends and no longer, and a waiter that
+ * hangs does not keep them out. */
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -146,6 +147,36 @@ static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
     assert_int_equal(release(w->l, &p), HF_DONE);
 }
 
+/* A waiter that stands still cannot tell that its turn has come, whatever the back end has sent to
+ * it. */
+static void a_waiter_that_hangs_passes_its_turn_on(void **state)
+{
+    struct world *w = *state;
+    char key[64], program[512];
+    struct party holder, next;
+    key_make(key, "hung");
+    contender_path(program);
+    party_init(&holder, key);
+    party_queued(&next, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    const char *const argv[] = {program, w->backend->url, key, "wait", "60000", NULL};
+    int pid = process_start(argv, NULL);
+    for (size_t n_waiters = 0; n_waiters == 0;) {
+        struct lease_state s = inspect(w->l, key);
+        n_waiters = s.n_waiters;
+        state_close(&s);
+        rest_ms(20);
+    }
+    rest_ms(100); /* mostly, its request waits at the back end by now */
+    kill(pid, SIGSTOP);
+    assert_int_equal(acquire(w->l, &next), HF_TAKEN);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    (void)acquire_within(w->l, &next, 15000); /* far below the TTLs */
+    kill(pid, SIGKILL);
+    assert_int_equal(process_wait(pid), -SIGKILL);
+    assert_int_equal(release(w->l, &next), HF_DONE);
+}
+
 /* ---- many threads of one process ---- */
 
 /* The counter is read and written separately, so that two threads at once lose a count.  It is
@@ -208,5 +239,6 @@ const struct claim process_claims[] = {
     CLAIM(without_the_lock_counts_are_lost, NO_DRIVER),
     CLAIM(processes_see_each_others_locks_if_declared, 0),
     CLAIM(a_killed_holder_keeps_it_until_its_ttl_and_no_longer, NEEDS_PROCESSES),
+    CLAIM(a_waiter_that_hangs_passes_its_turn_on, NEEDS_PROCESSES | NEEDS_FAIR),
     {0},
 };

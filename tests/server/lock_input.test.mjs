@@ -53,7 +53,7 @@ describe('bodies', () => {
     [{ mode: 'write' }, 'mode'], [{ mode: null }, 'mode'], [{ mode: 'EXCLUSIVE' }, 'mode'],
     [{ slots: 0 }, 'slots'], [{ slots: 1_000_001 }, 'slots'], [{ slots: 2, mode: 'shared' }, 'slots'], [{ slots: '2' }, 'slots'],
     [{ wait_ms: -1 }, 'wait_ms'], [{ wait_ms: 60_001 }, 'wait_ms'], [{ wait_ms: 1e300 }, 'wait_ms'], [{ wait_ms: 1.5 }, 'wait_ms'],
-    [{ claim_ms: 49 }, 'claim_ms'], [{ claim_ms: 1001 }, 'claim_ms'],
+    [{ claim_ms: 49 }, 'claim_ms'], [{ claim_ms: 1001 }, 'claim_ms'], [{ claim: 1 }, 'claim'],
     [{ priority: 1_000_001 }, 'priority'], [{ priority: -1_000_001 }, 'priority'],
     [{ delay_ms: 600_001 }, 'delay_ms'], [{ delay_ms: -1 }, 'delay_ms'],
     [{ agent: 'x'.repeat(65) }, 'agent'], [{ label: 'x'.repeat(129) }, 'label'], [{ label: 'é'.repeat(65) }, 'label'],

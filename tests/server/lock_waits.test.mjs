@@ -6,7 +6,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { labels, look, Party, waiting, waitThenCut } from '../support/locks.mjs';
-import { IDLE_MS, reap, start, until } from '../support/server.mjs';
+import { IDLE_MS, reap, sleep, start, until } from '../support/server.mjs';
 
 const LONG_MS = 60_000;
 const SLOW_MS = 20_000;
@@ -103,6 +103,42 @@ describe('the line', () => {
     assertOk(await ann.release('passed', lock.owner));
     assertOk(await next);
     assert.equal(assertProblem(await ben.ask('passed', { owner: 'b', wait_ms: 1 }), 409, 'lock_taken').position, 1);
+  });
+
+  it('passes on a grant that its waiter received and did not claim, as one that stands still', async () => {
+    const [ann, ben, cat] = await parties('ann', 'ben', 'cat');
+    const lock = await ann.take('hung', { claim: true });
+    assert.equal(lock.claimed, true, 'granted at once');
+    const hung = ben.ask('hung', { owner: 'b', wait_ms: LONG_MS, claim_ms: 50, claim: true });
+    await waiting(server, 'hung', ['ben']);
+    const next = cat.ask('hung', { owner: 'c', wait_ms: LONG_MS, claim: true });
+    await waiting(server, 'hung', ['ben', 'cat']);
+    assertOk(await ann.release('hung', lock.owner));
+    assert.equal(assertOk(await hung).claimed, false);
+    const turn = assertOk(await next);
+    assert.equal(turn.claimed, false);
+    const claimed = await cat.take('hung', { owner: 'c', wait_ms: 1, claim: true });
+    assert.equal(claimed.claimed, true);
+    assert.equal(assertProblem(await ben.ask('hung', { owner: 'b', wait_ms: 1, claim: true }), 409, 'lock_taken').position, 1);
+  });
+
+  it('keeps a grant that its waiter claimed, and one that it did not have to claim', async () => {
+    const held = [];
+    for (const claim of [true, false]) {
+      const [ann, ben] = await parties('ann', 'ben');
+      const name = `claimed-${claim}`;
+      const lock = await ann.take(name);
+      const fields = { owner: 'b', wait_ms: LONG_MS, claim_ms: 50, claim };
+      const waits = ben.ask(name, fields);
+      await waiting(server, name, ['ben']);
+      assertOk(await ann.release(name, lock.owner));
+      let last = assertOk(await waits);
+      assert.equal(last.claimed, claim ? false : undefined);
+      await until('it is claimed', async () => last.claimed !== false || (last = await ben.take(name, fields)).claimed, SLOW_MS);
+      held.push([name, last.fence]);
+    }
+    await sleep(200); // longer than an unclaimed grant is kept
+    for (const [name, fence] of held) assert.deepEqual((await look(server, name)).holders.map((one) => one.fence), [fence]);
   });
 
   it('does not wait for a client whose connection is gone', async () => {

@@ -228,7 +228,7 @@ describe('the server does what the document says', () => {
       createBooking: [{ hold: UNKNOWN.hold, reference: 'order-1' }],
       refundBooking: [{ amount: 1 }],
       openSession: [{ ttl_ms: 1000, label: 'me' }],
-      acquireLock: [{ session: UNKNOWN.session, owner: 'a', agent: 'a', label: 'me', slots: 1, wait_ms: 1, claim_ms: 50, priority: 1, delay_ms: 1, value: 'v' }],
+      acquireLock: [{ session: UNKNOWN.session, owner: 'a', agent: 'a', label: 'me', slots: 1, wait_ms: 1, claim_ms: 50, claim: true, priority: 1, delay_ms: 1, value: 'v' }],
       releaseLock: [{ session: UNKNOWN.session, owner: 'a', fence: 1 }],
       setLockValue: [{ session: UNKNOWN.session, owner: 'a', fence: 1, value: 'v' }],
     };

@@ -194,6 +194,7 @@ void net_double(struct exchange *x)
     copy->request.kind = x->request.kind;
     copy->request.wait_ms = x->request.wait_ms;
     copy->request.claim_ms = x->request.claim_ms;
+    copy->request.claims = x->request.claims;
     copy->command = x->command;
     memcpy(copy->name, x->name, sizeof copy->name);
     memcpy(copy->agent, x->agent, sizeof copy->agent);

@@ -226,6 +226,7 @@ static void fill(struct exchange *x, const struct letter *l)
         c->delay_ms = w->weather.delay_ms;
     x->request.wait_ms = m->queue ? sim_between(w, 1, 1500) : 0;
     x->request.claim_ms = m->claim_ms;
+    x->request.claims = m->wait_ms > 0;
 }
 
 static void send_letter(struct letter *l)
@@ -290,6 +291,7 @@ static void told(struct letter *l, enum client_result result, const struct excha
         a.ttl_ms = x->request.ttl_ms;
         a.fence = x->request.verdict.fence;
         a.slot = x->request.verdict.slot;
+        a.is_unclaimed = x->request.is_unclaimed;
         a.position = x->request.verdict.position;
         for (; a.n_wanted < x->request.wanted.n && a.n_wanted < CLIENT_WANTED_MAX; a.n_wanted++)
             wanted[a.n_wanted] = x->request.wanted.v[a.n_wanted].name;

@@ -323,6 +323,30 @@ static void a_place_is_told_of_its_turn_and_asks(void **state)
     client_free(w.c);
 }
 
+static void a_grant_that_came_while_the_request_waited_is_claimed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct client_message m;
+    struct lease_request r = want("a", 1, HF_EXCLUSIVE);
+    r.queue = true;
+    world_init(&w, false);
+    assert_int_equal(ask(&w, &r, &m), CLIENT_SEND);
+    struct client_answer a = {.result = CLIENT_DONE, .fence = 9, .is_unclaimed = true};
+    assert_int_equal(answer(&w, &m, a), CLIENT_AGAIN);
+    assert_true(client_lease_is_its_turn(lease_of(&w, &r)));
+    assert_false(is_held(&w, &r)); /* the service takes it back unless it asks */
+    uint8_t owner[LEASE_OWNER_SIZE];
+    memcpy(owner, m.owner, sizeof owner);
+    assert_int_equal(ask(&w, &r, &m), CLIENT_SEND);
+    assert_memory_equal(m.owner, owner, sizeof owner);
+    a = (struct client_answer){.result = CLIENT_TAKEN, .position = 2}; /* it was too late */
+    assert_int_equal(answer(&w, &m, a), CLIENT_TAKEN);
+    assert_false(client_lease_is_its_turn(lease_of(&w, &r)));
+    grant(&w, &r, 11);
+    client_free(w.c);
+}
+
 static void a_turn_that_is_told_before_the_answer_is_remembered(void **state)
 {
     (void)state;
@@ -585,6 +609,7 @@ int main(void)
         cmocka_unit_test(an_older_answer_changes_nothing),
         cmocka_unit_test(a_lease_that_is_not_renewed_ends_and_is_released),
         cmocka_unit_test(a_place_is_told_of_its_turn_and_asks),
+        cmocka_unit_test(a_grant_that_came_while_the_request_waited_is_claimed),
         cmocka_unit_test(a_turn_that_is_told_before_the_answer_is_remembered),
         cmocka_unit_test(a_lock_that_has_ended_is_lost_also_with_other_messages_under_way),
         cmocka_unit_test(a_request_that_waits_is_sent_after_the_releases_of_its_thread),

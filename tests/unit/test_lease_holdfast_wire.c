@@ -126,7 +126,7 @@ static void messages_are_requests_of_the_api(void **state)
     assert_request(&m, "POST", "/v1/locks/pay%2F%C3%A9%22%25",
                    "{\"session\":\"ses_1\",\"owner\":\"ab000000000000000000000000000000\","
                    "\"agent\":\"t1\",\"mode\":\"shared\",\"priority\":1000000,\"cache\":true,"
-                   "\"wait_ms\":1,\"claim_ms\":150,\"label\":\"web \\\"3\\\"\"}");
+                   "\"wait_ms\":1,\"claim_ms\":150,\"claim\":true,\"label\":\"web \\\"3\\\"\"}");
     m = (struct client_message){.kind = CLIENT_ACQUIRE,
                                 .session = "ses_1",
                                 .name = "a",

@@ -73,7 +73,8 @@ static const struct {
     {1,
      "{\"session\":\"ses_1\",\"owner\":\"4f2a\",\"mode\":\"shared\",\"wait_ms\":0,\"cache\":true}"},
     {1, " { \"session\" : \"\" ,\r\n\t\"priority\" : -1000000 , \"slots\":1000000, \"delay_ms\":1,"
-        "\"claim_ms\":50,\"agent\":\"\",\"label\":\"l\",\"value\":\"v\",\"cache\" : false } "},
+        "\"claim_ms\":50,\"claim\":true,\"agent\":\"\",\"label\":\"l\",\"value\":\"v\",\"cache\" : "
+        "false } "},
     {2, "{\"session\":\"s\",\"owner\":\"a\"}"},
     {2, "{\"session\":\"s\",\"owner\":\"a\",\"fence\":999999999999999999}"},
     {3, "{\"session\":\"s\",\"owner\":\"a\",\"fence\":1,\"value\":\"v\"}"},

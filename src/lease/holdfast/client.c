@@ -466,6 +466,15 @@ void leases_expire(struct client *c, int64_t now_us)
 
 /* ---- answers ---- */
 
+/* The grant counts when it is asked for again (C8). */
+static enum client_result is_its_turn(struct client_claim *claim)
+{
+    claim->stage = CLAIM_WAITING;
+    claim->position = 1;
+    claim->is_its_turn = true;
+    return CLIENT_AGAIN;
+}
+
 static enum client_result granted(struct client *c, struct client_claim *claim,
                                   const struct client_message *m, const struct client_answer *a,
                                   int64_t now_us)
@@ -476,6 +485,8 @@ static enum client_result granted(struct client *c, struct client_claim *claim,
         claim->is_told |= claim->cache && !m->cache;
         return CLIENT_DONE;
     }
+    if (a->is_unclaimed)
+        return is_its_turn(claim);
     claim->stage = CLAIM_HELD;
     claim->fence = a->fence;
     claim->slot = a->slot;

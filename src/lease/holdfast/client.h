@@ -40,7 +40,10 @@
  *   C7  The service looks for deadlocks among agents, and a claim that is being released is still
  *       its agent's there.  So a request that may wait is sent after the service has confirmed
  *       every release of its agent; a deadlock that is told while one is under way is not
- *       believed. */
+ *       believed.
+ *   C8  What is granted while a request waits is a turn: the service takes it back after claim_ms
+ *       unless it is asked for again, and it is held once that is answered.  A client that stands
+ *       still while its request waits thus keeps nobody waiting. */
 #ifndef HF_LEASE_HOLDFAST_CLIENT_H
 #define HF_LEASE_HOLDFAST_CLIENT_H
 
@@ -105,6 +108,7 @@ struct client_answer {
     int64_t ttl_ms;                    /* CLIENT_OPEN, CLIENT_KEEPALIVE: the session's TTL */
     int64_t fence;                     /* CLIENT_ACQUIRE, granted */
     unsigned slot;                     /* CLIENT_ACQUIRE, granted */
+    bool is_unclaimed;                 /* CLIENT_ACQUIRE, granted: ask again to claim it (C8) */
     size_t position;                   /* CLIENT_ACQUIRE, taken; 0: no place */
     const char *const *wanted;         /* CLIENT_KEEPALIVE: names of cached claims */
     size_t n_wanted;

@@ -37,7 +37,7 @@ static void put_acquire(struct buf *b, const struct client_message *m)
     if (m->mode == HF_SHARED)
         buf_str(b, m->cache ? ",\"cache\":true" : ",\"cache\":false");
     if (m->wait_ms)
-        buf_printf(b, ",\"wait_ms\":%lld,\"claim_ms\":%lld", (long long)m->wait_ms,
+        buf_printf(b, ",\"wait_ms\":%lld,\"claim_ms\":%lld,\"claim\":true", (long long)m->wait_ms,
                    (long long)m->claim_ms);
     if (m->label_len) {
         buf_lit(b, ",\"label\":");
@@ -209,6 +209,7 @@ static bool read_done(const struct client_message *m, const json_t *json, struct
     case CLIENT_ACQUIRE:
         a->fence = number_of(json, "fence");
         a->slot = (unsigned)number_of(json, "slot");
+        a->is_unclaimed = json_is_false(json_object_get(json, "claimed"));
         return a->fence > 0;
     case CLIENT_RELEASE:
     case CLIENT_CLOSE:

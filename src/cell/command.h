@@ -131,8 +131,12 @@ struct cell_command {
     uint32_t slots;
     int32_t priority;
     uint32_t ttl_ms, delay_ms;
-    bool queue;      /* wait in line if it cannot be granted now */
-    bool cached;     /* the client keeps a shared lock that it does not use, until it is wanted */
+    bool queue;  /* wait in line if it cannot be granted now */
+    bool cached; /* the client keeps a shared lock that it does not use, until it is wanted */
+    /* Of a request that waits: all deadlocks through slots are refused, also those in which agents
+     * wait for each other besides waiting for the one that asks.  Older versions stored requests
+     * without this, which are judged as they were then. */
+    bool finds_knots;
     bool by_master;  /* the command is the master's own: the secret is not compared */
     int64_t account; /* whose access key opened the session; 0: there are no keys */
     uint32_t limit;  /* how many sessions the account may have */

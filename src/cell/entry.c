@@ -38,7 +38,14 @@ static const uint16_t fields_of[CELL_KINDS] = {
     [CELL_FORGET] = 0,
 };
 
-enum { FLAG_QUEUE = 1, FLAG_CACHED = 2, FLAG_BY_MASTER = 4, FLAG_SECRET = 8, FLAG_VALUE = 16 };
+enum {
+    FLAG_QUEUE = 1,
+    FLAG_CACHED = 2,
+    FLAG_BY_MASTER = 4,
+    FLAG_SECRET = 8,
+    FLAG_VALUE = 16,
+    FLAG_KNOTS = 32
+};
 
 static void put_int64(struct buf *out, int64_t value)
 {
@@ -78,7 +85,7 @@ static bool has_secret(const struct id *id)
 static uint8_t flags_of(const struct cell_command *c, unsigned fields)
 {
     unsigned flags = (c->queue ? FLAG_QUEUE : 0U) | (c->cached ? FLAG_CACHED : 0U) |
-                     (c->by_master ? FLAG_BY_MASTER : 0U);
+                     (c->by_master ? FLAG_BY_MASTER : 0U) | (c->finds_knots ? FLAG_KNOTS : 0U);
     if (fields & SESSION && has_secret(&c->session))
         flags |= FLAG_SECRET;
     if (fields & VALUE && c->value.data)
@@ -253,6 +260,7 @@ bool entry_next(struct entry_reader *r, struct cell_command *ret, struct hf_err 
     c.queue = flags & FLAG_QUEUE;
     c.cached = flags & FLAG_CACHED;
     c.by_master = flags & FLAG_BY_MASTER;
+    c.finds_knots = flags & FLAG_KNOTS;
     const char *wrong = u.bad ? u.bad : cell_command_check(&c);
     /* Every command has one form. */
     if (!wrong && flags != flags_of(&c, fields_of[c.kind]))

@@ -368,7 +368,7 @@ static void complete(struct node *n, struct cell_request *r)
         c->owner.digits = 2 * CELL_OWNER_SIZE;
     }
     if (c->kind == CELL_ACQUIRE)
-        c->queue = r->wait_ms > 0;
+        c->queue = c->finds_knots = r->wait_ms > 0;
 }
 
 void node_submit(struct node *n, struct cell_request *r)

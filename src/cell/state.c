@@ -205,9 +205,10 @@ static void say_taken(const struct cell_state *s, const struct cell_acquisition 
 
 /* A waiter is in the line.  If its waiting closes a cycle it leaves again, as if it had not asked.
  */
-static bool refuse_deadlock(struct cell_state *s, struct acquisition *a, struct cell_verdict *v)
+static bool refuse_deadlock(struct cell_state *s, const struct cell_command *c,
+                            struct acquisition *a, struct cell_verdict *v)
 {
-    if (!graph_closes_cycle(s, a, s->wants_verdict ? v : NULL))
+    if (!graph_closes_cycle(s, a, c->finds_knots, s->wants_verdict ? v : NULL))
         return false;
     s->n_deadlocks++;
     v->result = CELL_DEADLOCK;
@@ -247,7 +248,7 @@ static void repeat_acquire(struct cell_state *s, const struct cell_command *c,
     }
     /* Edges that appeared since it began to wait may have closed a cycle: a cached lock that is in
      * use now, a waiter that aged. */
-    if (c->queue && refuse_deadlock(s, a, v)) {
+    if (c->queue && refuse_deadlock(s, c, a, v)) {
         state_effect(s, CELL_EFFECT_CANCELLED, &a->pub);
         finish(s, a, false);
         return;
@@ -338,7 +339,7 @@ static void apply_acquire(struct cell_state *s, const struct cell_command *c,
     } else {
         line_add(a);
         s->n_waiting++;
-        if (refuse_deadlock(s, a, v)) {
+        if (refuse_deadlock(s, c, a, v)) {
             forget_acquisition(s, a);
             return;
         }

@@ -4,11 +4,19 @@
  * over makes none in either direction.
  *
  * A waiter for one of several slots needs only one of their holders to go on, so its edges to them
- * count only if every one of these is stuck.  The search therefore has two steps.  It first follows
- * all edges.  If that leads back to the agent that asks, and no slots are involved, that is a
- * cycle. If slots are involved, it computes, among the agents found, which are stuck: those that
- * wait for a stuck agent, or only for stuck agents where one would do; the agent that asks is stuck
- * to begin with.
+ * count only if every one of these is stuck.  The search therefore has up to three steps.
+ *   1. It follows all edges.  If that leads back to the agent that asks, and no slots are involved,
+ *      that is a cycle.
+ *   2. If slots are involved, it computes which of the agents found are stuck.  It begins with all
+ *      of them that wait, and lets go on whoever waits for no stuck agent, or for one slot of which
+ *      a holder is not stuck, until nothing changes.  What is left waits for each other for ever.
+ *   3. It follows the edges between those that are stuck.  If that leads back to the agent that
+ *      asks, the agent is part of the deadlock, and the path is the cycle that is named; otherwise
+ *      it only waits for others that are in one.
+ *
+ * Requests of older entries (finds_knots) are judged by another second step, which begins with the
+ * agent that asks and adds whoever waits for a stuck agent.  It misses deadlocks in which two
+ * agents are stuck only because of each other and of the agent that asks.
  *
  * Cost: the first step visits each agent once, and of waiters for one name in one mode it expands
  * only the last one met, since that one's blockers include the others'.  The second step is
@@ -24,6 +32,7 @@ struct search {
     struct agent *first, *last;        /* agents found, in the order in which they were */
     const struct acquisition *closing; /* the waiter that waits for the agent that asks */
     bool has_slots;
+    bool only_stuck; /* edges to agents that are not stuck do not count */
 };
 
 static bool makes_edge(const struct cell_acquisition *a)
@@ -49,13 +58,11 @@ static bool visit(void *context, struct cell_acquisition *blocker)
         search->closing = search->closing ? search->closing : search->waiter;
         return false;
     }
-    if (agent->search == search->s->n_searches)
+    if (agent->search == search->s->n_searches || (search->only_stuck && !agent->stuck))
         return false;
     agent->search = search->s->n_searches;
     agent->reached_by = search->waiter;
-    agent->stuck = 0;
     agent->found_next = NULL;
-    agent->found_prev = search->last;
     *(search->last ? &search->last->found_next : &search->first) = agent;
     search->last = agent;
     return false;
@@ -79,10 +86,13 @@ static void expand(struct search *search, const struct acquisition *a)
 
 static void follow_all(struct search *search)
 {
+    search->s->n_searches++;
+    search->first = search->last = NULL;
+    search->closing = NULL;
     expand(search, search->from);
     for (struct agent *agent = search->first; agent; agent = agent->found_next) {
-        /* Without slots, the first path will do. */
-        if (search->closing && !search->has_slots)
+        /* Without slots, or if all of them are stuck, the first path will do. */
+        if (search->closing && (!search->has_slots || search->only_stuck))
             return;
         for (const struct acquisition *a = agent->waiting; a; a = a->agent_next)
             expand(search, a);
@@ -91,12 +101,8 @@ static void follow_all(struct search *search)
 
 /* ---- which agents are stuck ---- */
 
-#define STUCK_FROM 1 /* the number of the agent that asks */
-
 struct judgement {
     const struct acquisition *waiter, *from;
-    const struct agent *next; /* the stuck agent with the smallest number that it waits for */
-    uint64_t next_stuck;
     bool needs_stuck; /* it cannot do without one that is stuck */
     bool has_slots, a_slot_will_be_free;
 };
@@ -105,28 +111,14 @@ static bool judge(void *context, struct cell_acquisition *blocker)
 {
     struct judgement *j = context;
     const struct agent *agent = private_of(blocker)->agent;
-    uint64_t stuck = 0;
-    if (makes_edge(blocker))
-        stuck = agent == j->from->agent ? STUCK_FROM : agent->stuck;
-    if (stuck && (!j->next || stuck < j->next_stuck)) {
-        j->next = agent;
-        j->next_stuck = stuck;
-    }
+    bool stuck = makes_edge(blocker) && (agent == j->from->agent || agent->stuck);
     if (is_slot_holder(&j->waiter->pub, blocker)) {
         j->has_slots = true;
         j->a_slot_will_be_free |= !stuck;
     } else {
-        j->needs_stuck |= stuck != 0;
+        j->needs_stuck = stuck;
     }
-    return false;
-}
-
-static struct judgement judge_blockers(const struct search *search,
-                                       const struct acquisition *waiter)
-{
-    struct judgement j = {.waiter = waiter, .from = search->from};
-    line_each_blocker(&waiter->pub, true, judge, &j);
-    return j;
+    return j->needs_stuck;
 }
 
 /* If a waiter is not stuck, those before it of its name and mode are not either. */
@@ -140,33 +132,41 @@ static bool is_stuck(const struct search *search, const struct acquisition *wait
     const struct cell_acquisition **free_one = &n->searched[waiter->pub.mode];
     if (*free_one && !line_goes_before(*free_one, &waiter->pub))
         return false;
-    struct judgement j = judge_blockers(search, waiter);
+    struct judgement j = {.waiter = waiter, .from = search->from};
+    line_each_blocker(&waiter->pub, true, judge, &j);
     if (j.needs_stuck || (j.has_slots && !j.a_slot_will_be_free))
         return true;
     *free_one = &waiter->pub;
     return false;
 }
 
-static void judge_agent(const struct search *search, struct agent *agent, uint64_t *n_stuck)
+static bool is_agent_stuck(const struct search *search, const struct agent *agent)
 {
-    for (const struct acquisition *a = agent->waiting; a && !agent->stuck; a = a->agent_next)
-        if (is_stuck(search, a)) {
-            agent->stuck = ++*n_stuck;
-            agent->stuck_by = a;
-        }
+    for (const struct acquisition *a = agent->waiting; a; a = a->agent_next)
+        if (is_stuck(search, a))
+            return true;
+    return false;
 }
 
-/* Agents that were found last are nearest to the one that asks, and later in their lines. */
-static bool judge_all(struct search *search)
+/* Says which of the agents found are stuck as long as the one that asks is, and whether that one is
+ * then stuck, too.  Agents only stop to be stuck, or, without `finds_knots`, only begin to be: the
+ * order in which they are judged makes no difference.  Those found first come first in their
+ * lines. */
+static bool judge_all(struct search *search, bool finds_knots)
 {
-    uint64_t n_stuck = STUCK_FROM, before;
+    bool changed;
+    for (struct agent *agent = search->first; agent; agent = agent->found_next)
+        agent->stuck = finds_knots && agent->waiting;
     do {
-        before = n_stuck;
+        changed = false;
         search->s->n_searches++;
-        for (struct agent *agent = search->last; agent; agent = agent->found_prev)
-            if (!agent->stuck)
-                judge_agent(search, agent, &n_stuck);
-    } while (n_stuck > before);
+        for (struct agent *agent = search->first; agent; agent = agent->found_next) {
+            if (agent->stuck != finds_knots || is_agent_stuck(search, agent) == finds_knots)
+                continue;
+            agent->stuck = !finds_knots;
+            changed = true;
+        }
+    } while (changed);
     search->s->n_searches++;
     return is_stuck(search, search->from);
 }
@@ -185,19 +185,6 @@ static void name_cycle(const struct search *search, struct cell_verdict *ret)
     while (path.n > 0)
         cell_verdict_add_person(ret, &path.v[--path.n]->pub);
     vec_close(&path);
-}
-
-/* Each stuck agent waits for one with a smaller number. */
-static void name_stuck_cycle(const struct search *search, struct cell_verdict *ret)
-{
-    const struct acquisition *a = search->from;
-    for (;;) {
-        struct judgement j = judge_blockers(search, a);
-        cell_verdict_add_person(ret, &a->pub);
-        if (j.next == search->from->agent)
-            return;
-        a = j.next->stuck_by;
-    }
 }
 
 /* May somebody wait for this waiter?  Whoever is behind it, or waits below it. */
@@ -231,18 +218,22 @@ static bool is_awaited(const struct acquisition *a)
     return false;
 }
 
-bool graph_closes_cycle(struct cell_state *s, const struct acquisition *a, struct cell_verdict *ret)
+bool graph_closes_cycle(struct cell_state *s, const struct acquisition *a, bool finds_knots,
+                        struct cell_verdict *ret)
 {
     struct search search = {.s = s, .from = a};
     if (!is_awaited(a))
         return false;
-    s->n_searches++;
     follow_all(&search);
-    if (!search.closing || (search.has_slots && !judge_all(&search)))
+    if (!search.closing)
         return false;
-    if (ret && search.has_slots)
-        name_stuck_cycle(&search, ret);
-    else if (ret)
+    if (search.has_slots) {
+        if (!judge_all(&search, finds_knots))
+            return false;
+        search.only_stuck = true;
+        follow_all(&search);
+    }
+    if (search.closing && ret)
         name_cycle(&search, ret);
-    return true;
+    return search.closing;
 }

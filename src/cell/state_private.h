@@ -77,9 +77,8 @@ struct agent {
     /* of the search that `search` numbers */
     uint64_t search;
     const struct acquisition *reached_by; /* the waiter that waits for this agent */
-    struct agent *found_prev, *found_next;
-    uint64_t stuck; /* 0: it is not; an agent is stuck because of one with a smaller number */
-    const struct acquisition *stuck_by; /* the waiter that is stuck */
+    struct agent *found_next;
+    bool stuck; /* it cannot go on unless the agent that asks does */
     char text[];
 };
 
@@ -317,8 +316,8 @@ void grant_touched(struct cell_state *s);
 /* ---- state_graph.c ---- */
 
 /* Does `a`, which has its place in the line, close a cycle?  Then it is described in `ret` (may be
- * NULL). */
-bool graph_closes_cycle(struct cell_state *s, const struct acquisition *a,
+ * NULL).  `finds_knots`: see struct cell_command. */
+bool graph_closes_cycle(struct cell_state *s, const struct acquisition *a, bool finds_knots,
                         struct cell_verdict *ret);
 
 /* ---- state_check.c ---- */

@@ -112,6 +112,7 @@ struct cell_command cell_desk_command(enum cell_kind kind, const struct desk_ask
                              .delay_ms = ask->delay_ms,
                              .priority = ask->priority,
                              .queue = !ask->no_queue,
+                             .finds_knots = !ask->no_queue && !ask->is_old,
                              .cached = ask->cached,
                              .fence = ask->fence,
                              .ttl_ms = 10000};

@@ -32,6 +32,7 @@ struct desk_ask {
     uint32_t slots, delay_ms;
     int32_t priority;
     bool no_queue, cached;
+    bool is_old; /* as older versions stored it: see finds_knots in cell/command.h */
     int64_t fence;
 };
 struct cell_command cell_desk_command(enum cell_kind kind, const struct desk_ask *ask);

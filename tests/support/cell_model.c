@@ -199,7 +199,7 @@ static bool makes_edge(const struct model_acquisition *a)
     return a->session >= 0 && (a->stage == MODEL_WAITING || !a->cached);
 }
 
-/* stuck[i]: the agent of acquisition i cannot go on before the agent of `from`. */
+/* stuck[i]: the agent of acquisition i cannot go on as long as that of `from` cannot. */
 static bool must_wait_for_stuck(const struct model *m, const bool stuck[MODEL_MAX], int waiter)
 {
     int n_slots = 0, n_stuck_slots = 0;
@@ -217,22 +217,60 @@ static bool must_wait_for_stuck(const struct model *m, const bool stuck[MODEL_MA
     return n_slots > 0 && n_slots == n_stuck_slots;
 }
 
-static bool closes_cycle(const struct model *m, int from)
+static void set_agent(const struct model *m, bool of[MODEL_MAX], int of_whom, bool value)
 {
-    bool stuck[MODEL_MAX] = {0};
     for (int i = 0; i < m->n; i++)
-        stuck[i] = m->all[i].exists && same_agent(&m->all[i], &m->all[from]);
+        if (m->all[i].exists && same_agent(&m->all[i], &m->all[of_whom]))
+            of[i] = value;
+}
+
+static bool is_agent_stuck(const struct model *m, const bool stuck[MODEL_MAX], int of_whom)
+{
+    for (int w = 0; w < m->n; w++)
+        if (is_in_line(&m->all[w]) && same_agent(&m->all[w], &m->all[of_whom]) &&
+            must_wait_for_stuck(m, stuck, w))
+            return true;
+    return false;
+}
+
+/* Does a path from the waiter through agents that are stuck lead to the agent of `to`? */
+static bool leads_to(const struct model *m, const bool stuck[MODEL_MAX], bool visited[MODEL_MAX],
+                     int waiter, int to)
+{
+    visited[waiter] = true;
+    for (int i = 0; i < m->n; i++) {
+        if (!model_is_blocker(m, waiter, i) || !makes_edge(&m->all[i]) || !stuck[i])
+            continue;
+        if (same_agent(&m->all[i], &m->all[to]))
+            return true;
+        for (int w = 0; w < m->n; w++)
+            if (is_in_line(&m->all[w]) && same_agent(&m->all[w], &m->all[i]) && !visited[w] &&
+                leads_to(m, stuck, visited, w, to))
+                return true;
+    }
+    return false;
+}
+
+/* Who cannot go on?  All who wait, less those who wait for nobody who cannot; or, as older versions
+ * had it, the one that asks, and those who wait for somebody who cannot. */
+static bool closes_cycle(const struct model *m, int from, bool finds_knots)
+{
+    bool stuck[MODEL_MAX] = {0}, visited[MODEL_MAX] = {0};
+    for (int w = 0; w < m->n; w++)
+        if (finds_knots && is_in_line(&m->all[w]))
+            set_agent(m, stuck, w, true);
+    set_agent(m, stuck, from, true);
     for (bool changed = true; changed;) {
         changed = false;
         for (int w = 0; w < m->n; w++) {
-            if (!is_in_line(&m->all[w]) || stuck[w] || !must_wait_for_stuck(m, stuck, w))
+            if (!is_in_line(&m->all[w]) || same_agent(&m->all[w], &m->all[from]) ||
+                stuck[w] != finds_knots || is_agent_stuck(m, stuck, w) == finds_knots)
                 continue;
+            set_agent(m, stuck, w, !finds_knots);
             changed = true;
-            for (int i = 0; i < m->n; i++)
-                stuck[i] |= m->all[i].exists && same_agent(&m->all[i], &m->all[w]);
         }
     }
-    return must_wait_for_stuck(m, stuck, from);
+    return must_wait_for_stuck(m, stuck, from) && leads_to(m, stuck, visited, from, from);
 }
 
 /* ---- lists ---- */
@@ -356,7 +394,7 @@ static void repeat(struct model *m, const struct cell_command *c, int a)
     if (!is_blocked(m, a)) {
         grant(m, a);
         say_granted(m, a);
-    } else if (c->queue && closes_cycle(m, a)) {
+    } else if (c->queue && closes_cycle(m, a, c->finds_knots)) {
         m->verdict.result = CELL_DEADLOCK;
         end(m, a, "cancelled", false);
     } else {
@@ -421,7 +459,7 @@ static void acquire(struct model *m, const struct cell_command *c, int session, 
     } else if (!c->queue) {
         say_taken(m, a, false);
         r->exists = false;
-    } else if (closes_cycle(m, a)) {
+    } else if (closes_cycle(m, a, c->finds_knots)) {
         m->verdict.result = CELL_DEADLOCK;
         r->exists = false;
     } else {

@@ -220,6 +220,40 @@ static void a_pool_behind_a_pool_is_searched_to_the_end(void **state)
     assert_deadlock(acquire(5, "p", .owner = "2", .slots = 2));
 }
 
+/* s1 waits for s3, which has "a" and waits for s1 or s2: they wait for each other as soon as s2
+ * waits for s3, too, whoever comes last. */
+static void holders_of_slots_that_wait_for_each_other_are_a_deadlock(void **state)
+{
+    (void)state;
+    acquire(1, "pool", .slots = 2);
+    acquire(2, "pool", .slots = 2);
+    acquire(3, "a");
+    acquire(3, "b", .owner = "2");
+    assert_waits(acquire(1, "a"));
+    assert_waits(acquire(3, "pool", .slots = 2));
+    assert_deadlock(acquire(2, "b"));
+    assert_cycle("b s2, pool s3");
+    assert_int_equal(cell_state_n_waiting(d.state), 2);
+}
+
+/* Every server of a cell comes to the same state, also from entries that were stored before all
+ * such deadlocks were found. */
+static void a_request_of_an_older_entry_is_judged_as_it_was(void **state)
+{
+    (void)state;
+    acquire(1, "pool", .slots = 2);
+    acquire(2, "pool", .slots = 2);
+    acquire(3, "a");
+    acquire(3, "b", .owner = "2");
+    assert_waits(acquire(1, "a", .is_old = true));
+    assert_waits(acquire(3, "pool", .slots = 2, .is_old = true));
+    assert_waits(acquire(2, "b", .is_old = true));
+    assert_waits(acquire(4, "a")); /* it waits for those in a deadlock, and is not part of it */
+    assert_deadlock(acquire(2, "b"));
+    release(3, "a");
+    assert_line("a", "s1:5 | s4");
+}
+
 /* ---- cached locks ---- */
 
 static void who_caches_is_told_that_the_lock_is_wanted(void **state)
@@ -361,6 +395,8 @@ int main(void)
         CLAIM(one_slot_that_may_become_free_is_enough),
         CLAIM(if_all_slots_are_stuck_it_is_a_deadlock),
         CLAIM(a_pool_behind_a_pool_is_searched_to_the_end),
+        CLAIM(holders_of_slots_that_wait_for_each_other_are_a_deadlock),
+        CLAIM(a_request_of_an_older_entry_is_judged_as_it_was),
         CLAIM(who_caches_is_told_that_the_lock_is_wanted),
         CLAIM(a_lock_that_is_cached_while_somebody_waits_is_wanted_at_once),
         CLAIM(a_waiter_that_comes_back_wants_again),

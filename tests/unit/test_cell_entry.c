@@ -78,7 +78,7 @@ static size_t all_kinds(struct cell_command ret[CELL_KINDS])
     c->delay_ms = CELL_DELAY_MAX_MS;
     c->agent = text("thread");
     c->label = text("nightly");
-    c->queue = c->cached = c->by_master = true;
+    c->queue = c->cached = c->by_master = c->finds_knots = true;
     c->value = (struct cell_text){.data = "", .len = 0}; /* empty, not absent */
     ret[CELL_RELEASE - 1].fence = 12;
     ret[CELL_VALUE - 1].fence = 13;
@@ -102,6 +102,7 @@ static void assert_same_request(const struct cell_command *a, const struct cell_
     assert_int_equal(a->delay_ms, b->delay_ms);
     assert_text(&a->agent, &b->agent);
     assert_int_equal(a->queue, b->queue);
+    assert_int_equal(a->finds_knots, b->finds_knots);
     assert_int_equal(a->cached, b->cached);
     assert_int_equal(a->by_master, b->by_master);
     assert_int_equal(a->value.data != NULL, b->value.data != NULL);

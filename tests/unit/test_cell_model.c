@@ -22,6 +22,7 @@ struct run {
     struct random random;
     int n_names;
     bool is_calm; /* no session ends, so that waiters grow old */
+    bool is_old;  /* requests are as older versions stored them */
     uint64_t n_of_result[CELL_RESULTS], n_aged, n_wanted, n_passed_over, n_delayed;
 };
 
@@ -240,6 +241,7 @@ static struct cell_command pick_acquire(void)
                            .slots = (name[0] == 'f' ? 2U : 1U) + (chance(30) ? 1U : 0U),
                            .delay_ms = chance(3) ? 100 : 0,
                            .cached = chance(2),
+                           .is_old = run.is_old,
                            .no_queue = chance(6)};
     struct cell_command c = cell_desk_command(CELL_ACQUIRE, &ask);
     c.by_master = chance(50);
@@ -323,6 +325,7 @@ static void begin(uint64_t seed, const char *const *names)
     model_open(&run.model, names);
     run.desk.on_applied = same_effects;
     run.is_calm = seed % 2;
+    run.is_old = seed % 4 == 0;
     for (run.n_names = 0; names[run.n_names];)
         run.n_names++;
     for (int64_t i = 1; i <= SESSIONS; i++) {

@@ -133,8 +133,10 @@ static int campaign(struct candidate *c)
     struct hf_lock_set *set = NULL;
     if (stand(c, &set, &fault) != HF_DONE && !c->signo) /* opens */
         return cli_fail("elect", &fault);
-    if (!c->signo && holders_find_own(c->locks, c->given.names, 1, &c->ask.want)) {
-        holders_say_own("elect", c->given.names[0]);
+    struct holders_own own;
+    if (!c->signo && holders_find_own(c->locks, cli_url("elect", c->ask.url_given), c->given.names,
+                                      1, &c->ask.want, &own)) {
+        holders_say_own("elect", &own);
         return EXIT_BAD_USAGE;
     }
     while (!c->signo) {

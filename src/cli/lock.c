@@ -94,8 +94,10 @@ static enum hf_result get(struct call *c, struct hf_fault *fault)
     struct hf_grant grant = HF_GRANT_INIT;
     struct interrupts interrupts;
     const struct hf_lock_options *want = &c->ask.want;
-    if ((want->wait_ms || want->retries) && holders_find_own(c->locks, &c->name, 1, want)) {
-        holders_say_own("lock", c->name);
+    struct holders_own own;
+    if ((want->wait_ms || want->retries) &&
+        holders_find_own(c->locks, cli_url("lock", c->ask.url_given), &c->name, 1, want, &own)) {
+        holders_say_own("lock", &own);
         c->said_why = true;
         return HF_BAD_REQUEST;
     }

@@ -83,9 +83,11 @@ struct run {
 static enum hf_result take(struct run *r, const struct hf_cancel *cancel, struct hf_fault *fault)
 {
     struct hf_lock_options want = r->ask.want;
-    const char *own = holders_find_own(r->locks, r->given.names, r->given.n_names, &want);
-    if (own && (want.wait_ms || want.retries)) {
-        holders_say_own("run", own);
+    struct holders_own own;
+    if ((want.wait_ms || want.retries) &&
+        holders_find_own(r->locks, cli_url("run", r->ask.url_given), r->given.names,
+                         r->given.n_names, &want, &own)) {
+        holders_say_own("run", &own);
         r->said_why = true;
         return HF_BAD_REQUEST;
     }

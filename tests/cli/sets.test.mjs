@@ -4,11 +4,11 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { after, describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import {
   begin, beginRun, holdfast, json, lock, run, sqliteLocks, until,
 } from '../support/cli.mjs';
-import { HOLDFAST, parseMetrics, reap } from '../support/server.mjs';
+import { HOLDFAST, parseMetrics, reap, Server } from '../support/server.mjs';
 
 const locks = sqliteLocks();
 const { url } = locks;
@@ -158,6 +158,48 @@ describe('a lock inside the same lock', { concurrency: 2 }, () => {
     const { stdout, stderr } = await reader.result;
     assert.match(stdout, /\nexit 64\n$/);
     assert.match(stderr, refused);
+    assert.equal((await writer.result).code, 0);
+  });
+});
+
+describe('a lock inside one above or below it, on the lock service', { concurrency: 2 }, () => {
+  let server;
+  let cell;
+  before(async () => {
+    server = new Server({ args: ['--payments', 'off'] });
+    await server.launch();
+    cell = `holdfast://127.0.0.1:${server.port}`;
+  });
+  after(() => server?.stop());
+  const inside = (on, outer, inner) => run(on, [...outer, ...sh(`${inner}; echo "exit $?"`)], { env: HF });
+
+  for (const [what, outer, inner, names] of [
+    ['below', ['tree/1'], '$HF run tree/1/b -- echo ran', ['tree/1', 'tree/1/b']],
+    ['far above', ['tree/2/b/c'], '$HF run --wait 60s tree/2 -- echo ran', ['tree/2/b/c', 'tree/2']],
+    ['one of a set', ['tree/3/b', 'other'], '$HF run tree/4 tree/3 -- echo ran', ['tree/3/b', 'tree/3']],
+    ['an elect in a shared one', ['--shared', 'tree/5'], '$HF elect tree/5/b -- echo ran', ['tree/5', 'tree/5/b']],
+  ]) {
+    it(`is refused at once with 64: ${what}`, async () => {
+      const { stdout, stderr } = await inside(cell, outer, inner);
+      assert.equal(stdout, 'exit 64\n', stderr);
+      assert.ok(stderr.includes(`${names[0]}, which excludes ${names[1]}, is held by the holdfast command that this one runs under`), stderr);
+    });
+  }
+
+  it('is no mistake if both are shared, if it is beside it, or where names are no hierarchy', async () => {
+    assert.equal((await inside(cell, ['--shared', 'fine/1'], '$HF run --shared fine/1/b -- echo ran')).stdout, 'ran\nexit 0\n');
+    assert.equal((await inside(cell, ['fine/2'], '$HF run fine/22 -- echo ran')).stdout, 'ran\nexit 0\n');
+    assert.equal((await inside(url, ['fine/3'], '$HF run fine/3/b -- echo ran')).stdout, 'ran\nexit 0\n');
+    assert.equal((await inside(cell, ['fine/4'], `$HF run --lock ${url} fine/4/b -- echo ran`)).stdout, 'ran\nexit 0\n');
+  });
+
+  it('is refused in a shared one if a writer waits above both', async () => {
+    const reader = await beginRun(cell, ['--shared', 'rw/1'], 'read line; $HF run --shared rw/1/b -- echo ran; echo "exit $?"', { input: null, env: HF });
+    const writer = begin(cell, ['run', 'rw', '--', 'true']);
+    await until('the writer waits', async () => (await json(cell, ['lock', 'show', 'rw'])).waiters.length === 1);
+    reader.child.stdin.end('\n');
+    const { stdout, stderr } = await reader.result;
+    assert.match(stdout, /\nexit 64\n$/, stderr);
     assert.equal((await writer.result).code, 0);
   });
 });

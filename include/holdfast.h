@@ -246,9 +246,10 @@ HF_MUST_USE enum hf_result hf_lock(struct hf_locks *locks, const char *name,
                                    const struct hf_lock_options *options, struct hf_lock **ret,
                                    struct hf_fault *fault);
 /* Gives the lock back and frees it, whatever the result; HF_LOST if the caller did not hold it any
- * more.  Waits for an on_loss that is running, unless called from it; none begins afterwards.  A
- * member of a set is given back with its set: for a member hf_unlock returns HF_BAD_REQUEST and
- * does nothing.  Accepts NULL: HF_DONE. */
+ * more: its deadline had passed or its loss was known, though no other may have it yet.  Waits for
+ * an on_loss that is running, unless called from it; none begins afterwards.  A member of a set is
+ * given back with its set: for a member hf_unlock returns HF_BAD_REQUEST and does nothing.  Accepts
+ * NULL: HF_DONE. */
 HF_MUST_USE enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault);
 /* Moves the deadline; the fence stays.  HF_LOST if the lock is gone, HF_BAD_REQUEST if max_hold_ms
  * has passed. */

@@ -102,6 +102,12 @@ struct lease_verdict {
 struct lease_options {
     int64_t timeout_ms; /* of one exchange; 0: LEASE_TIMEOUT_MS */
     const struct clock *clock;
+    /* Called when a driver hears that a lease is lost before it is asked about it, as after an
+     * operator's break; on any thread, perhaps within a call.  May not call the driver.  Most
+     * drivers hear nothing, and tell at the next renewal.  NULL: nobody wants to know. */
+    void (*on_lost)(void *ctx, const char *key, size_t key_len,
+                    const uint8_t owner[LEASE_OWNER_SIZE]);
+    void *ctx;
 };
 
 /* What inspect finds. */

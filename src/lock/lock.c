@@ -17,8 +17,9 @@ struct release {
     size_t n;
     struct lease_request requests[LOCK_BATCH_MAX];
     struct lease_verdict verdicts[LOCK_BATCH_MAX];
-    bool answer_lost;        /* an attempt may have been carried out */
-    int64_t first_failed_us; /* 0: no attempt has failed */
+    bool was_held[LOCK_BATCH_MAX]; /* when the caller gave it back */
+    bool answer_lost;              /* an attempt may have been carried out */
+    int64_t first_failed_us;       /* 0: no attempt has failed */
 };
 
 static enum hf_result release_once(struct release *x, struct hf_fault *fault)
@@ -75,6 +76,15 @@ static void count_own_release(struct release *x)
             x->verdicts[i].result = HF_DONE;
 }
 
+/* A loss is final (L2): a lock that is given back after its deadline, or after its loss was told,
+ * was lost, though its lease may not have passed to another yet. */
+static void count_losses(struct release *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->verdicts[i].result == HF_DONE && !x->was_held[i])
+            x->verdicts[i].result = HF_LOST;
+}
+
 /* The first verdict that is not HF_DONE. */
 static enum hf_result first_failure(const struct release *x, struct hf_fault *fault)
 {
@@ -98,6 +108,7 @@ enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, siz
     x.answer_lost = false;
     x.first_failed_us = 0;
     for (size_t i = 0; i < n; i++) {
+        x.was_held[i] = hf_lock_held(locked[i]);
         watch_remove(locked[i]);
         x.requests[i] = locked[i]->request;
         x.verdicts[i] = (struct lease_verdict){.result = HF_UNKNOWN};
@@ -105,6 +116,7 @@ enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, siz
     enum hf_result r = release_until_answered(&x, fault);
     if (r == HF_DONE) {
         count_own_release(&x);
+        count_losses(&x);
         r = first_failure(&x, fault);
     } else if (fault) {
         fault->result = r;

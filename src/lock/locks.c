@@ -62,10 +62,17 @@ enum hf_result locks_open(const struct lease_driver *driver, const char *url,
     enum hf_result r = read_options(options, &o, fault);
     if (r != HF_DONE)
         return r;
-    const struct lease_options how = {.timeout_ms = o.timeout_ms, .clock = &clock_system};
-    if ((r = lease_open(driver, url, &how, &first, fault)) != HF_DONE)
-        return r;
     struct hf_locks *locks = hf_alloc(sizeof *locks);
+    const struct lease_options how = {.timeout_ms = o.timeout_ms,
+                                      .clock = &clock_system,
+                                      .on_lost = watch_heard_of_loss,
+                                      .ctx = locks};
+    pthread_mutex_init(&locks->mutex, NULL);
+    if ((r = lease_open(driver, url, &how, &first, fault)) != HF_DONE) {
+        pthread_mutex_destroy(&locks->mutex);
+        free(locks);
+        return r;
+    }
     locks->driver = driver;
     locks->pid = getpid();
     locks->is_origin = origin_new();
@@ -73,7 +80,6 @@ enum hf_result locks_open(const struct lease_driver *driver, const char *url,
     locks->timeout_ms = o.timeout_ms;
     pool_init(&locks->pool, first, o.timeout_ms);
     random_init_system(&locks->random);
-    pthread_mutex_init(&locks->mutex, NULL);
     *ret = locks;
     return HF_DONE;
 }

@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -111,6 +112,20 @@ void watch_renewed(struct hf_lock *lock, int64_t sent_us, const struct lease_ver
     pthread_mutex_lock(&lock->locks->mutex);
     renewed(lock, sent_us, verdict);
     pthread_mutex_unlock(&lock->locks->mutex);
+}
+
+/* A lock whose grant is still being entered is not in the list; it is lost with its first renewal.
+ */
+void watch_heard_of_loss(void *ctx, const char *name, size_t name_len,
+                         const uint8_t owner[LEASE_OWNER_SIZE])
+{
+    struct hf_locks *locks = ctx;
+    pthread_mutex_lock(&locks->mutex);
+    for (struct hf_lock *lock = locks->all; lock; lock = lock->next)
+        if (memcmp(lock->request.owner, owner, LEASE_OWNER_SIZE) == 0 &&
+            lock->request.key_len == name_len && memcmp(lock->name, name, name_len) == 0)
+            lose(lock);
+    pthread_mutex_unlock(&locks->mutex);
 }
 
 /* ---- the renewer ---- */

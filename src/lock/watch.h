@@ -43,6 +43,10 @@ void watch_remove(struct hf_lock *lock);
 void watch_unref(struct hf_lock *lock);
 /* A renewal that was sent at `sent_us` has been answered. */
 void watch_renewed(struct hf_lock *lock, int64_t sent_us, const struct lease_verdict *verdict);
+/* A driver has heard that a lease is lost (lease_options.on_lost); `ctx` is the struct hf_locks.
+ * O(locks that are held). */
+void watch_heard_of_loss(void *ctx, const char *name, size_t name_len,
+                         const uint8_t owner[LEASE_OWNER_SIZE]);
 /* The deadline that follows from a grant or renewal that was sent at `sent_us`. */
 int64_t watch_deadline_us(const struct hf_lock *lock, int64_t sent_us,
                           const struct lease_verdict *verdict);

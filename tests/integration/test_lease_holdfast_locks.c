@@ -5,6 +5,7 @@
 #include "support/lock.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -98,6 +99,42 @@ static bool waits(void *arg)
 {
     const struct line *line = arg;
     return waiters_of(line->locks, line->name) == line->n;
+}
+
+/* ---- losses ---- */
+
+static void count_loss(struct hf_lock *lock, void *ctx)
+{
+    (void)lock;
+    atomic_fetch_add((atomic_int *)ctx, 1);
+}
+
+static bool is_told(void *ctx) { return atomic_load((atomic_int *)ctx) > 0; }
+
+/* The TTL is so long that no renewal comes: what is told is told by the session's stream, which
+ * begins with the first renewal and then asks for everything that it may have missed. */
+static void a_break_is_told_to_the_holder_at_once(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_at(server.port, ""), *other = open_at(server.port, "");
+    atomic_int n_losses[2] = {0};
+    struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = 600000, .on_loss = count_loss);
+    want.ctx = &n_losses[0];
+    struct hf_lock *before = take(locks, "broken/early", want);
+    want.ctx = &n_losses[1];
+    struct hf_lock *after = take(locks, "broken/late", want);
+    assert_int_equal(hf_break(other, "broken/early", NULL), HF_DONE);
+    assert_int_equal(hf_renew(after, NULL), HF_DONE);
+    assert_true(becomes(is_told, &n_losses[0]));
+    assert_int_equal(hf_break(other, "broken/late", NULL), HF_DONE);
+    assert_true(becomes(is_told, &n_losses[1]));
+    assert_false(hf_lock_held(before));
+    assert_false(hf_lock_held(after));
+    assert_int_equal(hf_unlock(before, NULL), HF_LOST);
+    assert_int_equal(hf_unlock(after, NULL), HF_LOST);
+    assert_int_equal(n_losses[0] + n_losses[1], 2);
+    hf_close(other);
+    hf_close(locks);
 }
 
 /* ---- what a process shares ---- */
@@ -348,12 +385,6 @@ static void a_value_lasts_as_long_as_the_lock(void **state)
 
 /* ---- servers that go away ---- */
 
-static void count_loss(struct hf_lock *lock, void *ctx)
-{
-    (void)lock;
-    atomic_fetch_add((atomic_int *)ctx, 1);
-}
-
 static void a_restart_of_the_server_goes_unnoticed(void **state)
 {
     (void)state;
@@ -481,6 +512,7 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest claims[] = {
+        cmocka_unit_test(a_break_is_told_to_the_holder_at_once),
         cmocka_unit_test(many_locks_and_threads_share_a_session_and_few_connections),
         cmocka_unit_test(a_thread_that_would_wait_for_itself_is_told),
         cmocka_unit_test(threads_that_would_wait_for_each_other_are_told),

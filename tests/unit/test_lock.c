@@ -4,6 +4,7 @@
 
 #include "support/lock.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -202,6 +203,35 @@ static void a_broken_lock_is_lost_to_its_holder(void **state)
     struct hf_fault fault;
     assert_int_equal(hf_unlock(lock, &fault), HF_LOST);
     assert_int_equal(fault.result, HF_LOST);
+    hf_close(locks);
+}
+
+struct late_return {
+    enum hf_result result;
+    atomic_bool done;
+};
+
+static void give_back_late(struct hf_lock *lock, void *ctx)
+{
+    struct late_return *late = ctx;
+    late->result = hf_unlock(lock, NULL);
+    late->done = true;
+}
+
+/* The back end may still have the lease then, since the deadline is earlier by the margin. */
+static void a_lock_that_is_given_back_after_its_loss_was_lost(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    struct late_return late = {.result = HF_DONE};
+    struct hf_lock_options want =
+        HF_LOCK_OPTIONS(.ttl_ms = 100, .manual = true, .on_loss = give_back_late, .ctx = &late);
+    assert_int_equal(hf_lock(locks, "x", &want, &lock, NULL), HF_DONE);
+    while (!late.done)
+        nap_ms(1);
+    assert_int_equal(late.result, HF_LOST);
+    assert_int_equal(holders_of(locks, "x"), 0); /* it was given back all the same */
     hf_close(locks);
 }
 
@@ -620,6 +650,7 @@ int main(void)
         cmocka_unit_test(one_holder_at_a_time_and_fences_grow),
         cmocka_unit_test(slots_limit_holders_and_readers_share),
         cmocka_unit_test(a_broken_lock_is_lost_to_its_holder),
+        cmocka_unit_test(a_lock_that_is_given_back_after_its_loss_was_lost),
         cmocka_unit_test(names_in_use_can_be_listed),
         cmocka_unit_test(a_wait_that_ends_leaves_no_waiter_behind),
         cmocka_unit_test(waiters_are_served_in_the_order_they_came),

@@ -633,6 +633,8 @@ bool client_lease_is_granted(const struct client_lease *l)
     return l->claim && l->claim->stage == CLAIM_HELD;
 }
 
+bool client_lease_is_lost(const struct client_lease *l) { return !l->claim; }
+
 int64_t client_lease_end_us(const struct client_lease *l)
 {
     if (!client_lease_is_granted(l))
@@ -662,6 +664,12 @@ void client_lease_set_waiter(struct client_lease *l, void *waiter) { l->waiter =
 void *client_lease_waiter(const struct client_lease *l) { return l->waiter; }
 
 const uint8_t *client_lease_owner(const struct client_lease *l) { return l->owner; }
+
+const char *client_lease_name(const struct client_lease *l, size_t *ret_len)
+{
+    *ret_len = l->name_len;
+    return l->name;
+}
 
 const struct client_lease *client_find_claim(const struct client *c, const char *name,
                                              size_t name_len, const uint8_t owner[LEASE_OWNER_SIZE])

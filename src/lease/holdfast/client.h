@@ -185,6 +185,8 @@ bool client_lease_is_waiting(const struct client_lease *lease);
 bool client_lease_is_its_turn(const struct client_lease *lease);
 /* Granted, and not lost as far as is known; the time is another question. */
 bool client_lease_is_granted(const struct client_lease *lease);
+/* It is lost, and its caller has not noticed yet. */
+bool client_lease_is_lost(const struct client_lease *lease);
 /* The lease may end then; 0: it is not held. */
 int64_t client_lease_end_us(const struct client_lease *lease);
 /* Is it held, with the margin?  For callers that are not src/lock. */
@@ -228,6 +230,7 @@ const struct client_lease *client_find_claim(const struct client *c, const char 
                                              size_t name_len,
                                              const uint8_t owner[LEASE_OWNER_SIZE]);
 const uint8_t *client_lease_owner(const struct client_lease *lease);
+const char *client_lease_name(const struct client_lease *lease, size_t *ret_len);
 
 struct client_counts {
     uint64_t cache_hits, cache_misses;

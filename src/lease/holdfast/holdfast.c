@@ -365,6 +365,8 @@ static void renew_end(struct handle *h, const struct lease_request *q, struct le
     int64_t now_us = service_now_us(h->service);
     if (client_renew(seat->client, lease, now_us)) {
         fill(lease, HF_DONE, now_us, v);
+        if (!seat->stream) /* which tells of losses from now on, and asks for earlier ones */
+            service_want_streams(h->service);
         return;
     }
     enum hf_result unused;

@@ -24,6 +24,8 @@ enum hf_result service_new(struct holdfast_address address, const struct lease_o
     s->address = address;
     s->clock = options->clock;
     s->timeout_ms = options->timeout_ms;
+    s->on_lost = options->on_lost;
+    s->on_lost_ctx = options->ctx;
     s->refs = 1;
     s->queue_end = &s->queue;
     s->armed_us = INT64_MIN;
@@ -126,10 +128,14 @@ void service_unref(struct service *s)
 /* On any thread, with the mutex held. */
 static void lease_changed(void *context, struct client_lease *lease)
 {
+    const struct service *s = context;
     struct handle *h = client_lease_waiter(lease);
-    (void)context;
     if (h)
         (void)eventfd_write(h->fd, 1);
+    size_t len;
+    const char *name = client_lease_name(lease, &len);
+    if (s->on_lost && client_lease_is_lost(lease))
+        s->on_lost(s->on_lost_ctx, name, len, client_lease_owner(lease));
 }
 
 static struct seat *take_seat(struct service *s)

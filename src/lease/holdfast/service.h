@@ -86,6 +86,9 @@ struct service {
     char *authorization; /* "Bearer ..."; NULL: none */
     const struct clock *clock;
     int64_t timeout_ms;
+    void (*on_lost)(void *ctx, const char *key, size_t key_len,
+                    const uint8_t owner[LEASE_OWNER_SIZE]); /* see lease_options; may be NULL */
+    void *on_lost_ctx;
     struct http_pool *pool; /* the courier's */
     pthread_t courier;
 

@@ -147,8 +147,9 @@ static void *contend(void *ctx)
     return NULL;
 }
 
-/* Two clients contend for a lock while the clock is set to each of `aheads` in turn. */
-static void contend_while(const int *aheads, int n)
+/* Two clients contend for a lock while the clock is set to each of `aheads` in turn, and stays
+ * there for at least `stay_ms`. */
+static void contend_while(const int *aheads, int n, int64_t stay_ms)
 {
     struct lease *handles[2];
     pthread_t threads[2];
@@ -163,8 +164,9 @@ static void contend_while(const int *aheads, int n)
         step_clock(aheads[i]);
         assert_clock_ahead(aheads[i]);
         int before = atomic_load(&arena.renewals); /* a holder has renewed under this clock */
-        for (int64_t end_ms = now_ms() + 30000; atomic_load(&arena.renewals) < before + 4;) {
-            assert_true(now_ms() < end_ms);
+        for (int64_t from_ms = now_ms();
+             atomic_load(&arena.renewals) < before + 4 || now_ms() < from_ms + stay_ms;) {
+            assert_true(now_ms() < from_ms + 30000);
             usleep(10000);
         }
     }
@@ -183,7 +185,7 @@ static void a_clock_that_is_set_back_again_and_again_steals_no_lock(void **state
     int aheads[STEPS];
     for (int i = 0; i < STEPS; i++)
         aheads[i] = -STEP_S * (i + 1);
-    contend_while(aheads, STEPS);
+    contend_while(aheads, STEPS, 0);
     assert_int_equal(atomic_load(&arena.losses), 0);
     assert_int_equal(atomic_load(&arena.overlaps), 0);
     assert_int_equal(atomic_load(&arena.grants), 1);
@@ -198,7 +200,7 @@ a_clock_that_jumps_both_ways_steals_a_lock_no_more_often_than_it_jumps_forward(v
     int aheads[2 * STEPS];
     for (int i = 0; i < 2 * STEPS; i++)
         aheads[i] = i % 2 ? -STEP_S : STEP_S;
-    contend_while(aheads, 2 * STEPS);
+    contend_while(aheads, 2 * STEPS, 0);
     assert_in_range(atomic_load(&arena.losses), 1, STEPS);
     assert_true(atomic_load(&arena.overlaps) <= STEPS);
 }
@@ -210,9 +212,57 @@ static void a_clock_that_is_set_back_and_returns_steals_no_lock(void **state)
     int aheads[STEPS];
     for (int i = 0; i < STEPS; i++)
         aheads[i] = i % 2 ? 0 : -STEP_S;
-    contend_while(aheads, STEPS);
+    contend_while(aheads, STEPS, 0);
     assert_int_equal(atomic_load(&arena.losses), 0);
     assert_int_equal(atomic_load(&arena.overlaps), 0);
+}
+
+/* The clock is behind for longer than a TTL before it returns, so that no lease of before lives on
+ * by its old end alone. */
+static void a_clock_that_returns_after_a_while_steals_no_lock(void **state)
+{
+    (void)state;
+    static const int aheads[] = {-STEP_S, 0};
+    contend_while(aheads, 2, TTL_MS + 500);
+    assert_int_equal(atomic_load(&arena.losses), 0);
+    assert_int_equal(atomic_load(&arena.overlaps), 0);
+    assert_int_equal(atomic_load(&arena.grants), 1);
+}
+
+/* A holder that falls silent after the clock was set back, and one that does so after it has
+ * returned, keep their locks until their deadlines.  The claim is not made if the machine stood
+ * still until then. */
+static void a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    static const int aheads[] = {0, -STEP_S, -2 * STEP_S, 0};
+    struct lease_request r = ask("a"), other = ask("a");
+    struct lease_verdict v[2] = {0};
+    other.queue = false;
+    int64_t deadline_ms = now_ms() + TTL_MS - MARGIN_MS;
+    assert_int_equal(lease_acquire(l, &r, 1, &v[0], NULL), HF_DONE);
+    for (int i = 0; i < 3; i++) {
+        usleep(TTL_MS / 2 * 1000);
+        step_clock(aheads[i]);
+        int64_t sent_ms = now_ms();
+        assert_int_equal(lease_renew(l, &r, 1, &v[0], NULL), HF_DONE);
+        if (now_ms() >= deadline_ms)
+            break;
+        assert_int_equal(v[0].result, HF_DONE);
+        deadline_ms = sent_ms + TTL_MS - MARGIN_MS;
+        step_clock(aheads[i + 1]);
+        usleep(TTL_MS / 2 * 1000);
+        sent_ms = now_ms();
+        assert_int_equal(lease_acquire(l, &other, 1, &v[0], NULL), HF_DONE);
+        assert_int_equal(lease_renew(l, &r, 1, &v[1], NULL), HF_DONE);
+        if (now_ms() >= deadline_ms)
+            break;
+        assert_int_equal(v[0].result, HF_TAKEN);
+        assert_int_equal(v[1].result, HF_DONE);
+        deadline_ms = sent_ms + TTL_MS - MARGIN_MS;
+    }
+    lease_close(l);
 }
 
 /* As a standby that lagged, or a backup that was put back. */
@@ -249,6 +299,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_clock_that_is_set_back_again_and_again_steals_no_lock),
         TEST(a_clock_that_is_set_back_and_returns_steals_no_lock),
+        TEST(a_clock_that_returns_after_a_while_steals_no_lock),
+        TEST(a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set),
         TEST(a_clock_that_jumps_both_ways_steals_a_lock_no_more_often_than_it_jumps_forward),
         TEST(fences_grow_if_the_database_has_forgotten_them_and_its_clock_goes_back),
     };

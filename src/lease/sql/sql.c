@@ -117,7 +117,7 @@ static enum hf_status write_one(struct sql_lease *s, enum lease_sql_statement wh
                                      1, err);
 }
 
-/* The time from which a new lease counts: see LEASE_SQL_NOT_BEFORE. */
+/* The time from which a new lease counts: see LEASE_CLOCK_BACK_MAX_MS. */
 static int64_t not_before(const struct sql_lease *s, int64_t now)
 {
     const int64_t times[] = {s->link->last_grant, s->link->state.last_write};
@@ -153,7 +153,8 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                                     db_text(r->label, r->label_len),
                                     db_int(slot),
                                     db_int(from),
-                                    db_int(from)};
+                                    db_int(from),
+                                    db_int(now)};
     *verdict = (struct lease_verdict){
         .result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms, .slot = slot};
     const struct db_value note[] = {sql_key(r), db_int(fence), db_int(from)};

@@ -31,16 +31,23 @@ static const char *const lease_sql_migrations[] = {
     "ALTER TABLE leases ADD COLUMN renewed_at bigint NOT NULL DEFAULT 0;"
     "ALTER TABLE lease_waiters ADD COLUMN called_at bigint NOT NULL DEFAULT 0;"
     "ALTER TABLE lease_waiters ADD COLUMN topic bigint NOT NULL DEFAULT 0;",
+    /* What the clock said when renewed_at was written; 0: not known. */
+    "ALTER TABLE leases ADD COLUMN clock_at bigint NOT NULL DEFAULT 0;",
 };
 
 /* The end of a lease is compared with the clock as it is, so that a clock that was set back makes
  * leases last longer.  It is written as the TTL after the clock or, if that is later, after the
- * time of an earlier write for the name: a clock that goes back and returns does not end a lease
- * before its TTL has passed.  Times that are LEASE_CLOCK_BACK_MAX_MS or more ahead of the clock do
- * not count: the clock was wrong when they were written. */
+ * time of an earlier write for the name.  A lease that is renewed while the clock is behind its
+ * last renewal goes on from there: by as much as the clock has moved since, or by the TTL, within
+ * which a renewal comes, if the clock was set meanwhile.  So a clock that goes back and returns,
+ * whenever it does, does not end the lease before its TTL has passed.  Times that are
+ * LEASE_CLOCK_BACK_MAX_MS or more ahead of the clock do not count: the clock was wrong when they
+ * were written. */
 #define LEASE_CLOCK_BACK_MAX_MS INT64_C(86400000)
 #define LEASE_SQL_RENEWED                                                                          \
-    "{greatest}({now}, CASE WHEN renewed_at < {now} + 86400000 THEN renewed_at ELSE 0 END)"
+    "CASE WHEN renewed_at <= {now} OR renewed_at >= {now} + 86400000 THEN {now}"                   \
+    " WHEN clock_at <= {now} AND clock_at >= {now} - r.ttl THEN renewed_at + {now} - clock_at"     \
+    " ELSE renewed_at + r.ttl END"
 
 /* A waiter that was called r.claim ago is passed over.  A call that lies ahead of the clock was
  * made before the clock was set back, and counts as over. */
@@ -79,10 +86,10 @@ static const char *const lease_sql_migrations[] = {
              " FROM lease_waiters AS w WHERE w.name = r.name AND w.owner = r.owner"                \
              "{args(name bytes, owner bytes, silent bigint, claim bigint)}")                       \
     X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"   \
-             " slot, granted_at, renewed_at)"                                                      \
+             " slot, granted_at, renewed_at, clock_at)"                                            \
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
              " priority bigint, expires_at bigint, label text, slot bigint, granted_at bigint,"    \
-             " renewed_at bigint)} ON CONFLICT (name, owner) DO NOTHING")                          \
+             " renewed_at bigint, clock_at bigint)} ON CONFLICT (name, owner) DO NOTHING")         \
     X(NOTE_FENCE, "INSERT INTO lease_fences (name, fence, granted_at)"                             \
                   " {values(name bytes, fence bigint, granted_at bigint)} ON CONFLICT (name)"      \
                   " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at")       \
@@ -101,7 +108,7 @@ static const char *const lease_sql_migrations[] = {
     X(LAST_GRANT, "SELECT fence, CASE WHEN name = r.name THEN granted_at ELSE 0 END"               \
                   " FROM lease_fences WHERE name IN (r.name, r.none)"                              \
                   "{args(name bytes, none bytes)}")                                                \
-    X(RENEW, "UPDATE leases SET renewed_at = " LEASE_SQL_RENEWED                                   \
+    X(RENEW, "UPDATE leases SET clock_at = {now}, renewed_at = " LEASE_SQL_RENEWED                 \
              ", expires_at = " LEASE_SQL_RENEWED " + r.ttl WHERE name = r.name"                    \
              " AND owner = r.owner AND expires_at > {now} RETURNING fence, slot"                   \
              "{args(name bytes, owner bytes, ttl bigint)}")                                        \
@@ -137,10 +144,10 @@ static const char *const lease_sql_migrations[] = {
             " name = r.name AND granted_at < {now} + 86400000 THEN granted_at END), 0) AS ms"      \
             " FROM lease_fences WHERE name IN (r.name, '')), taken AS ("                           \
             "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"    \
-            " granted_at, renewed_at)"                                                             \
+            " granted_at, renewed_at, clock_at)"                                                   \
             " SELECT r.name, r.owner, greatest({now} * 1000 + 999, last.fence + 1), r.mode,"       \
             " r.slots, r.priority, greatest({now}, last.ms) + r.ttl, r.label,"                     \
-            " greatest({now}, last.ms), greatest({now}, last.ms) FROM last"                        \
+            " greatest({now}, last.ms), greatest({now}, last.ms), {now} FROM last"                 \
             " WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                         \
             " AND NOT EXISTS (SELECT 1 FROM lease_waiters WHERE name = r.name)"                    \
             " RETURNING name, fence, granted_at), noted AS ("                                      \

@@ -239,6 +239,11 @@ void lock_render_cell(const struct node *n, const struct cell_state *s, const st
     buf_printf(out, ",\"epoch\":%lld,\"index\":%lld", (long long)status.epoch,
                (long long)status.index);
     put_servers(&status, url, out);
+    buf_lit(out, ",\"appended_ms\":");
+    if (status.appended_ms >= 0)
+        buf_int(out, status.appended_ms);
+    else
+        buf_lit(out, "null");
     buf_lit(out, ",\"url\":");
     put_text(out, url, strlen(url));
     buf_printf(

@@ -153,6 +153,9 @@ struct node_status {
     uint64_t n_entries, n_commands, n_empty; /* that this server appended */
     uint64_t n_claims, n_expired, n_snapshots, n_keepalives, n_repeats;
     uint64_t n_deadlocks;
+    /* How long ago the last append that the journal acknowledged was sent: until then this server
+     * was the master, whatever it believes.  -1: it does not lead. */
+    int64_t appended_ms;
     bool journal_answers;
     char why[256]; /* if it does not */
 };

@@ -402,6 +402,8 @@ static void entry_stored(struct node *n, int64_t now_us, bool found)
         begin_leading(n, now_us);
     if (now_us - n->entry_us > shortest_ms * INT64_C(500))
         deadlines_renew(n, now_us); /* the node could not append (N4) */
+    if (!found)
+        n->appended_us = n->sent_us;
     n->n_entries++;
     n->n_commands += n->authors.n;
     n->n_empty += n->authors.n == 0;

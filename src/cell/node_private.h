@@ -96,6 +96,7 @@ struct node {
     bool in_doubt;                      /* an attempt to store the entry had no answer */
     bool resigns;                       /* the entry ends the mastership */
     int64_t entry_us;                   /* when it was first sent */
+    int64_t appended_us;                /* when the last append that was acknowledged was sent */
     size_t n_entry_commands;
 
     /* leading: what waits */

@@ -44,6 +44,10 @@ describe('holdfast doctor', () => {
       assert.equal(report.driver, name);
       assert.ok(report.of('rights').some(({ grade, text }) => grade === 'good' && /taken, refused to a second holder/.test(text)), JSON.stringify(report.findings));
       assert.equal(report.of('latency').filter(({ text }) => text.startsWith('An exchange takes')).length, 1);
+      if (name === 'redlock') {
+        const votes = report.of('restarts').filter(({ text }) => / has a vote in this run$/.test(text));
+        assert.deepEqual(votes.map(({ grade, text }) => [grade, text.split(': ')[0]]), server.ports.map((port) => ['good', `127.0.0.1:${port}`]), JSON.stringify(report.findings));
+      }
       assert.deepEqual(await json(url, ['lock', 'ls']), []);
       await server.stop();
     });

@@ -145,6 +145,27 @@ describe('standbys that are cut off the journal', () => {
   });
 });
 
+describe('a master that is cut off the journal', () => {
+  it('may say that it leads beside the next one, and says for which epoch and since when it could not append', async () => {
+    await settled();
+    const old = await cell.master(), { epoch } = await about(old);
+    assert.ok((await about(old)).appended_ms < 60_000);
+    old.links[0].blackhole();
+    await until('another leads', async () => (await Promise.all(others(old).map(about))).some((seen) => seen.role === 'master' && seen.epoch > epoch));
+    const seen = await about(old);
+    if (seen.role === 'master') { // unless it has heard of it
+      assert.equal(seen.epoch, epoch);
+      assert.ok(seen.appended_ms >= TIMEOUT_MS / 2, `${seen.appended_ms}`);
+    }
+    const next = (await Promise.all(others(old).map(about))).find(({ role }) => role === 'master');
+    assert.ok(!next || next.appended_ms >= 0);
+    for (const standby of others(old)) if ((await about(standby)).role === 'standby') assert.equal((await about(standby)).appended_ms, null);
+    old.links[0].restore();
+    await settled();
+    await until('it follows', async () => (await about(old)).role === 'standby' || (await about(old)).epoch > epoch);
+  });
+});
+
 describe('a master that stands still under load', () => {
   it('is replaced, waiters are granted, and it answers nothing as master when it wakes up', async () => {
     await settled();

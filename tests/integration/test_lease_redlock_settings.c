@@ -110,6 +110,7 @@ static void renewal_needs_no_memory(void **state)
 
 struct noted {
     bool even, eviction, clock, down;
+    int n_votes, n_without; /* servers that are named as having a vote, or none */
 };
 
 static void note(void *ctx, const struct hf_finding *f)
@@ -119,6 +120,8 @@ static void note(void *ctx, const struct hf_finding *f)
     n->eviction = n->eviction || (strcmp(f->topic, "eviction") == 0 && f->grade == HF_DANGER);
     n->clock = n->clock || strcmp(f->topic, "clock") == 0;
     n->down = n->down || (strcmp(f->topic, "server") == 0 && f->grade == HF_WARNING);
+    n->n_votes += strstr(f->text, ": has a vote in this run") != NULL;
+    n->n_without += strstr(f->text, ": has no vote yet") != NULL;
 }
 
 static void examining_reports_an_even_number_a_lost_server_and_eviction(void **state)
@@ -137,7 +140,18 @@ static void examining_reports_an_even_number_a_lost_server_and_eviction(void **s
     if (lease_examine(l, note, &n, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_true(n.even && n.eviction && n.clock && n.down);
+    assert_int_equal(n.n_votes, 0); /* examining lets nobody in */
+    assert_int_equal(n.n_without, 3);
+    struct lease_request q = asks_for(1000);
+    acquire_soon(l, &q);
     lease_close(l);
+    struct lease *fresh = open_redlock(url, 8000);
+    n = (struct noted){0};
+    if (lease_examine(fresh, note, &n, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    assert_int_equal(n.n_votes, 3);
+    assert_int_equal(n.n_without, 0);
+    lease_close(fresh);
     trio_stop(&t);
 }
 

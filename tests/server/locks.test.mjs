@@ -219,7 +219,7 @@ describe('the cell', () => {
     const url = `${server.tls ? 'https' : 'http'}://${server.host}:${server.port}`;
     assert.deepEqual(cell.master, { url });
     assert.deepEqual(cell.servers, [{ url, index: cell.index, role: 'master', lag: 0 }]);
-    assert.ok(cell.epoch >= 1 && cell.index >= 1);
+    assert.ok(cell.epoch >= 1 && cell.index >= 1 && cell.appended_ms >= 0);
     assert.deepEqual([cell.journal, cell.journal_answers], ['sqlite', true]);
     assert.ok(cell.sessions >= 2 && cell.held >= 1);
   });

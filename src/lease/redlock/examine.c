@@ -34,12 +34,21 @@ static const char *word_of(const char *info, const char *name, char ret[64])
     return ret;
 }
 
-static void compare_clock(struct findings *f, const redisReply *time, int64_t wall_us)
+/* TIME's answer; 0: it is none. */
+static int64_t time_of(const redisReply *time)
 {
-    if (time->type != REDIS_REPLY_ARRAY || time->elements != 2 || !time->element[0]->str)
+    if (time->type != REDIS_REPLY_ARRAY || time->elements != 2 || !time->element[0]->str ||
+        !time->element[1]->str)
+        return 0;
+    return 1000000 * strtoll(time->element[0]->str, NULL, 10) +
+           strtoll(time->element[1]->str, NULL, 10);
+}
+
+static void compare_clock(struct findings *f, int64_t server_us, int64_t wall_us)
+{
+    if (!server_us)
         return;
-    int64_t ms = 1000 * strtoll(time->element[0]->str, NULL, 10) +
-                 strtoll(time->element[1]->str, NULL, 10) / 1000 - wall_us / 1000;
+    int64_t ms = server_us / 1000 - wall_us / 1000;
     f->first_ms = !f->has_clock || ms < f->first_ms ? ms : f->first_ms;
     f->last_ms = !f->has_clock || ms > f->last_ms ? ms : f->last_ms;
     f->has_clock = true;
@@ -83,18 +92,45 @@ static void tell_settings(struct findings *f, const char *at, const char *info)
                       at);
 }
 
-/* Sends INFO, TIME and EXISTS to one server. */
+/* Says whether the server counts, which the note on it tells: nothing is written, so a server that
+ * nobody has noted yet is not let in here. */
+static void tell_vote(struct findings *f, const char *at, const char *info, const redisReply *state,
+                      const redisReply *vouched, int64_t now_us)
+{
+    char run_id[64];
+    int64_t left_us;
+    word_of(info, "\nrun_id:", run_id);
+    bool votes = redlock_state_has_vote(state->type == REDIS_REPLY_STRING ? state->str : "", run_id,
+                                        now_us, &left_us);
+    if (votes)
+        lease_finding(f->each, f->ctx, HF_GOOD, "restarts", "%s: has a vote in this run", at);
+    else if (left_us >= 0)
+        lease_finding(f->each, f->ctx, HF_NOTE, "restarts",
+                      "%s: has no vote yet: new, restarted or emptied; takes part in %" PRId64 " s",
+                      at, (left_us + 999999) / 1000000);
+    else
+        lease_finding(f->each, f->ctx, HF_NOTE, "restarts",
+                      "%s: has no vote yet: new, restarted or emptied, and not used since", at);
+    if (votes && vouched->type == REDIS_REPLY_INTEGER && vouched->integer == 1)
+        lease_finding(f->each, f->ctx, HF_WARNING, "restarts",
+                      "%s: has the key " KEY_VOUCHED ", which would let it vote at once after a "
+                      "restart; delete it",
+                      at);
+}
+
+/* Sends INFO, TIME, EXISTS and GET to one server. */
 static void examine_server(struct redlock *r, size_t i, struct findings *f)
 {
     struct server *s = &r->servers[i];
     struct redis_link *k = &s->caller.link;
     struct hf_fault fault = {0};
-    redisReply *replies[3];
+    redisReply *replies[4];
     char at[128];
     snprintf(at, sizeof at, "%.100s:%d", s->address.host, s->address.port);
     redis_put(k, &REDIS_ARG("INFO"), 1);
     redis_put(k, &REDIS_ARG("TIME"), 1);
     redis_put(k, (struct redis_arg[]){REDIS_ARG("EXISTS"), REDIS_ARG(KEY_VOUCHED)}, 2);
+    redis_put(k, (struct redis_arg[]){REDIS_ARG("GET"), REDIS_ARG(KEY_STATE)}, 2);
     k->timeout_ms = r->timeout_ms;
     int64_t from_us = clock_boot_us(r->clock);
     enum hf_result result = redis_exchange(k, 0, replies, &fault);
@@ -106,24 +142,22 @@ static void examine_server(struct redlock *r, size_t i, struct findings *f)
         return;
     }
     f->n_answered++;
-    compare_clock(f, replies[1], clock_wall_us(r->clock) - took_us / 2);
-    if (replies[0]->type == REDIS_REPLY_STRING)
+    int64_t now_us = time_of(replies[1]);
+    compare_clock(f, now_us, clock_wall_us(r->clock) - took_us / 2);
+    if (replies[0]->type == REDIS_REPLY_STRING) {
         tell_settings(f, at, replies[0]->str);
-    else
+        tell_vote(f, at, replies[0]->str, replies[3], replies[2], now_us);
+    } else {
         lease_finding(f->each, f->ctx, HF_DANGER, "rights",
                       "%s: INFO is refused; without it nobody can tell whether the server was "
                       "restarted. An ACL needs +info, ~holdfast:* and &holdfast:*",
                       at);
-    if (replies[2]->type == REDIS_REPLY_INTEGER && replies[2]->integer == 1 && s->state[0])
-        lease_finding(f->each, f->ctx, HF_WARNING, "restarts",
-                      "%s: has the key " KEY_VOUCHED ", which would let it vote at once after a "
-                      "restart; delete it",
-                      at);
-    for (int n = 0; n < 3; n++)
+    }
+    for (int n = 0; n < 4; n++)
         freeReplyObject(replies[n]);
 }
 
-static void tell_all(const struct redlock *r, const struct findings *f, server_set out)
+static void tell_all(const struct redlock *r, const struct findings *f)
 {
     if (r->n_servers % 2 == 0)
         lease_finding(f->each, f->ctx, HF_NOTE, "servers",
@@ -133,11 +167,6 @@ static void tell_all(const struct redlock *r, const struct findings *f, server_s
     else
         lease_finding(f->each, f->ctx, HF_GOOD, "servers", "%zu servers tolerate the loss of %zu",
                       r->n_servers, r->n_servers - r->majority);
-    for (size_t i = 0; i < r->n_servers; i++)
-        if (out & bit_of(i))
-            lease_finding(f->each, f->ctx, HF_NOTE, "restarts", "%s",
-                          r->servers[i].why[0] ? r->servers[i].why
-                                               : "a server has no vote yet: it is new here");
     int64_t apart_ms = f->last_ms - f->first_ms;
     lease_finding(f->each, f->ctx, apart_ms > CLOCKS_MAX_MS ? HF_WARNING : HF_GOOD, "clock",
                   "the servers' clocks are %" PRId64 " ms apart%s", apart_ms,
@@ -164,6 +193,6 @@ enum hf_result redlock_examine(struct lease *l, lease_each_finding *each, void *
     }
     if (f.n_answered < r->majority)
         return fan_fault(r, HF_UNREACHABLE, all & ~fan_open(r), fault);
-    tell_all(r, &f, fan_open(r) & ~fan_ready(r));
+    tell_all(r, &f);
     return HF_DONE;
 }

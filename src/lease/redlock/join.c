@@ -127,6 +127,19 @@ static void read_state(struct look *look)
     }
 }
 
+bool redlock_state_has_vote(const char *state, const char *run_id, int64_t now_us,
+                            int64_t *ret_left_us)
+{
+    struct look look = {0};
+    snprintf(look.run_id, sizeof look.run_id, "%s", run_id);
+    snprintf(look.state, sizeof look.state, "%s", state);
+    read_state(&look);
+    *ret_left_us = -1;
+    if (look.kind == KIND_OUT)
+        *ret_left_us = look.until_us > now_us ? look.until_us - now_us : 0;
+    return look.kind == KIND_IN;
+}
+
 static void read_look(const struct server *s, struct look *ret)
 {
     const char *info = s->caller.replies.v[0]->str;

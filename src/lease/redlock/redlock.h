@@ -148,6 +148,10 @@ enum hf_result fan_fault(const struct redlock *r, enum hf_result result, server_
 
 /* Finds out which of the connected servers count, where that is not known. */
 void redlock_join(struct redlock *r);
+/* Does a server whose KEY_STATE is `state` count in this run?  If it is noted to be out,
+ * *ret_left_us is how long it still is by its clock, which says now_us; otherwise -1. */
+bool redlock_state_has_vote(const char *state, const char *run_id, int64_t now_us,
+                            int64_t *ret_left_us);
 
 /* ---- votes.c ---- */
 

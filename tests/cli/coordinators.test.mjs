@@ -10,7 +10,7 @@ import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { begin, freePort, holdfast, json, until } from '../support/cli.mjs';
 import { coordinators, PASSWORD } from '../support/coordinators.mjs';
-import { reap } from '../support/server.mjs';
+import { reap, sanitizer } from '../support/server.mjs';
 
 after(reap);
 
@@ -34,7 +34,7 @@ function processesWith(mark) {
 const asked = (row, [command, ...args], ...more) => [command, ...more, ...(command === 'doctor' ? [] : row.options ?? []), ...args];
 
 // libzookeeper asks for as much memory as a stranger announces, and copes when it does not get it.
-const ALLOCATOR = { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'allocator_may_return_null=1'].filter(Boolean).join(':') };
+const ALLOCATOR = sanitizer('detect_leaks=0', 'allocator_may_return_null=1');
 
 // Runs a command that must fail because of its coordinator.
 async function fails(row, url, [command, ...args], timeout = '400ms') {

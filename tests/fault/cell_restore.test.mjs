@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
 import { SteppedClock } from '../support/faketime.mjs';
-import { reap, Server, tempDir } from '../support/server.mjs';
+import { reap, sanitizer, Server, tempDir } from '../support/server.mjs';
 
 const HOUR_S = 3600;
 const options = { args: ['--pages', 'off', '--payments', 'off'] };
@@ -31,7 +31,7 @@ async function fenceOf(server, name = 'nightly') {
 // The thread sanitizer's library crashes if it does not come first.
 const skip = /\/tsan\//.test(process.env.HOLDFASTD ?? '') && 'the thread sanitizer does not start under libfaketime';
 // libfaketime comes before the sanitizer's library.
-const clockEnv = (clock) => ({ ...clock.env, ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'verify_asan_link_order=0'].filter(Boolean).join(':') });
+const clockEnv = (clock) => ({ ...clock.env, ...sanitizer('detect_leaks=0', 'verify_asan_link_order=0') });
 
 async function launched(fields = {}) {
   const server = new Server({ ...options, ...fields });

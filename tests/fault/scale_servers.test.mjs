@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
 import { assertAllDraw, startBackends, RECONCILE, timed } from '../support/scale.mjs';
-import { assertTook, newKey, sleep, tempDir, until } from '../support/server.mjs';
+import { assertTook, newKey, sanitizer, sleep, tempDir, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 describe('servers on one ledger', () => {
@@ -214,8 +214,7 @@ describe('servers on one ledger', () => {
     const library = path.join(dir, 'step.so');
     execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl']);
     for (const step of ['3600', '-3600']) {
-      const asan = [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'verify_asan_link_order=0'].filter(Boolean).join(':');
-      const site = await backends.pair({ args: RECONCILE, envOne: { LD_PRELOAD: library, STEP_S: step, ASAN_OPTIONS: asan } });
+      const site = await backends.pair({ args: RECONCILE, envOne: { LD_PRELOAD: library, STEP_S: step, ...sanitizer('detect_leaks=0', 'verify_asan_link_order=0') } });
       const { one, two, event } = site;
       const asked = Date.now();
       const short = await one.grant(event, 'S-A-1', { ttl_ms: 5000 });

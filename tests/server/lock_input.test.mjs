@@ -8,7 +8,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { Party, pathOf } from '../support/locks.mjs';
-import { IDLE_MS, pool, reap, removeTempDir, runServer, start, tempDir, until } from '../support/server.mjs';
+import { IDLE_MS, pool, reap, removeTempDir, RETURNS_MEMORY, runServer, start, tempDir, until } from '../support/server.mjs';
 
 let server;
 let ann;
@@ -215,7 +215,7 @@ describe('many', () => {
   const rssMb = (own) => Number(/VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${own.pid}/status`, 'utf8'))[1]) / 1024;
 
   it(`${N} sessions and ${N} names cost a bounded amount of memory, and are all found again`, async () => {
-    const own = await start();
+    const own = await start({ env: RETURNS_MEMORY });
     const agent = new http.Agent({ keepAlive: true, timeout: IDLE_MS, maxSockets: 64 });
     const before_ = rssMb(own);
     const fences = new Set();

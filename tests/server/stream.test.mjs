@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
 import { logRows } from '../support/ledger.mjs';
-import { backend, mapOf, only, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
+import { backend, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
@@ -30,9 +30,7 @@ const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/
 describe('streams', () => {
   let server, event, idle, idleSince;
   before(async () => {
-    // A test below measures memory, so the sanitizer must return freed memory sooner.
-    server = await start({ env: { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'quarantine_size_mb=4']
-      .filter(Boolean).join(':') } });
+    server = await start({ env: RETURNS_MEMORY });
     event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
     idle = await Stream.open(server, await server.createEvent()); // for the test of comments at the end
     idleSince = Date.now();

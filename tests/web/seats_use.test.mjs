@@ -287,7 +287,16 @@ describe('the seat map', { concurrency: 2 }, () => {
     it('gives it to one of them when both ask at once, and tells the other', async () => {
       const event = await theatre();
       const pages = await Promise.all([open(event), open(event)]);
-      for (const page of pages) await page.map('select', 'Stalls-A-5');
+      let n = 0, bothAsk;
+      const both = new Promise((resolve) => { bothAsk = resolve; });
+      for (const page of pages) {
+        await page.map('select', 'Stalls-A-5');
+        await page.route('**/v1/holds', async (route) => {
+          if (++n === pages.length) bothAsk();
+          await both; // or the slower one hears that it is gone before it asks
+          await route.continue();
+        });
+      }
       const answers = await Promise.allSettled(pages.map((page) => page.map('hold')));
       assert.deepEqual(answers.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
       const loser = answers.findIndex(({ status }) => status === 'rejected');

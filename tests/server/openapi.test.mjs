@@ -4,7 +4,6 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import http from 'node:http';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import Stripe from 'stripe';
@@ -48,11 +47,17 @@ describe('the document', () => {
   it('has only schemas that compile, and examples that fit them', () => {
     for (const name of Object.keys(document.api.components.schemas)) document.schema(name);
     let n = 0;
-    for (const { where, fault } of document.examples()) {
+    for (const { id, where, value, fault } of document.examples()) {
       assert.equal(fault, null, where);
+      if (where.includes('event-stream')) for (const { data, ...rest } of value) document.checkMessage(id, { ...rest, data: JSON.parse(data) });
       n += 1;
     }
+    document.seen.clear();
     assert.ok(n >= 8, `${n} examples`);
+  });
+
+  it('refers to everything that it defines', () => {
+    assert.deepEqual(document.unused(), []);
   });
 
   it('has every route of the server, and no other', () => {
@@ -605,39 +610,38 @@ describe('the server does what the document says', () => {
     await drive('readAudit', 400, { parameters: { ...parameters, limit: 1001 } });
   });
 
-  // Reads the head and the first message of a stream; resolves to { status, headers, message }.
-  const firstMessage = (url, act, options = {}) => new Promise((resolve, reject) => {
-    const request = http.get(url, options, (res) => {
-      let text = '';
-      const timer = setTimeout(() => res.destroy(new Error(`no message: ${text}`)), 10_000);
-      res.on('error', (error) => { clearTimeout(timer); reject(error); });
-      res.on('data', (chunk) => {
-        text += chunk;
-        const message = /(?:^|\n)((?:(?:id|event):.*\n)*data:.*\n)\n/.exec(text);
-        if (!message) return;
-        clearTimeout(timer);
-        const fields = Object.fromEntries(message[1].trim().split('\n').map((line) => line.split(/: ?(.*)/s)));
-        res.off('error', reject);
-        resolve({ status: res.statusCode, headers: res.headers, text: '', fields });
-        res.on('error', () => {});
-        res.destroy();
-      });
-      act().catch(reject);
+  // Opens a documented stream.  `next` resolves to its next message of a kind; each of its messages must be as documented.
+  async function listen(id, parameters, as = 'nobody') {
+    const headers = KEYS[as] === undefined ? {} : { Authorization: `Bearer ${KEYS[as]}` };
+    const stream = await Stream.open(server, null, { path: document.target(id, parameters), headers });
+    document.check(id, { status: stream.status, headers: stream.headers, text: '' });
+    let n = 0;
+    const next = (event) => stream.find((message) => {
+      const at = stream.messages.indexOf(message);
+      if (at < n) return false;
+      document.checkMessage(id, message);
+      n = at + 1;
+      return message.event === event;
     });
-    request.on('error', reject);
-  });
+    return { next, close: () => stream.close() };
+  }
 
   it('streams changes', async () => {
-    const before_ = (await drive('getSeatMap', 200, { parameters: { event: event.id } })).json.seq;
+    const { json: { seq: after_ } } = await drive('getSeatMap', 200, { parameters: { event: event.id } });
     await drive('streamChanges', 400, { parameters: { event: event.id, after: 'x' }, as: 'nobody' });
-    const url = new URL(document.target('streamChanges', { event: event.id, after: before_ }), `http://${server.host}:${server.port}`);
-    const message = await firstMessage(url, () => hold({ seats: ['S-B-8'], areas: { Floor: 1 } }));
-    document.check('streamChanges', message);
-    assert.equal(message.fields.event, 'seats');
-    const data = JSON.parse(message.fields.data);
-    assert.equal(document.schema('StreamMessage')(data), null, message.fields.data);
-    assert.equal(String(data.seq), message.fields.id);
+    const stream = await listen('streamChanges', { event: event.id, after: after_ });
+    await hold({ seats: ['S-B-8'], areas: { Floor: 1 } });
+    const { id, data } = await stream.next('seats');
+    assert.equal(String(data.seq), id);
     assert.deepEqual(data.changes, [['S-B-8', 'h']]);
+    await drive('changeEvent', 200, { parameters: { event: event.id }, body: { prices: { S: 1100 } } });
+    const changed = await stream.next('event');
+    assert.equal(changed.data.prices.S, 1100);
+    assert.equal(String(changed.data.seq), changed.id);
+    stream.close();
+    const lost = await listen('streamChanges', { event: event.id, after: 1_000_000 });
+    assert.equal((await lost.next('reset')).data.seq, changed.data.seq);
+    lost.close();
   });
 
   it('limits the streams of an address without a key', async () => {
@@ -646,19 +650,6 @@ describe('the server does what the document says', () => {
     await drive('streamChanges', 429, { parameters: { event: event.id }, as: 'nobody' });
     for (const stream of open) stream.close();
   });
-
-  it('streams what becomes of the event', async () => {
-    const before_ = (await drive('getSeatMap', 200, { parameters: { event: event.id } })).json.seq;
-    const url = new URL(document.target('streamChanges', { event: event.id, after: before_ }), `http://${server.host}:${server.port}`);
-    const message = await firstMessage(url, () => drive('changeEvent', 200, { parameters: { event: event.id }, body: { prices: { S: 1100 } } }));
-    assert.equal(message.fields.event, 'event');
-    const data = JSON.parse(message.fields.data);
-    assert.equal(document.schema('EventMessage')(data), null, message.fields.data);
-    assert.equal(data.prices.S, 1100);
-    assert.equal(String(data.seq), message.fields.id);
-  });
-
-  const urlOf = (id, parameters) => new URL(document.target(id, parameters), `http://${server.host}:${server.port}`);
 
   it('opens sessions, keeps them alive and ends them', async () => {
     const session = (await drive('openSession', 201, { body: { ttl_ms: 60_000, label: 'ann' }, as: 'seller' })).json.id;
@@ -713,21 +704,33 @@ describe('the server does what the document says', () => {
   });
 
   it('streams what happens to locks', async () => {
-    const key = { headers: { Authorization: `Bearer ${SELLER}` } };
-    const session = (await drive('openSession', 201, { body: { ttl_ms: 60_000, label: 'ann' } })).json.id;
-    for (const [id, parameters] of [['streamLock', { name: 'watched' }], ['streamSession', { session }]]) {
-      await drive(id, 400, { parameters: { ...parameters, after: 'x' } });
-      const act = async () => {
-        const { json } = await drive('acquireLock', 200, { parameters: { name: 'watched' }, body: { session } });
-        await drive('releaseLock', 200, { parameters: { name: 'watched' }, body: { session, owner: json.owner } });
-      };
-      const message = await firstMessage(urlOf(id, parameters), act, key);
-      document.check(id, message);
-      const data = JSON.parse(message.fields.data);
-      assert.equal(document.schema('LockMessage')(data), null, message.fields.data);
-      assert.equal(message.fields.event, 'granted');
+    const [session, other] = await Promise.all(['ann', 'ben'].map(async (label) => (await drive('openSession', 201, { body: { ttl_ms: 60_000, label } })).json.id));
+    const parameters = { name: 'watched' };
+    for (const [id, of] of [['streamLock', parameters], ['streamSession', { session }]]) {
+      await drive(id, 400, { parameters: { ...of, after: 'x' } });
+      const stream = await listen(id, of, 'seller');
+      const take = async (more) => (await drive('acquireLock', 200, { parameters, body: { session, ...more } })).json;
+      const { owner, fence } = await take();
+      assert.equal((await stream.next('granted')).data.fence, fence);
+      await drive('setLockValue', 200, { parameters, body: { session, owner, fence, value: 'here' } });
+      if (id === 'streamLock') assert.equal((await stream.next('value')).data.value, 'here');
+      await drive('releaseLock', 200, { parameters, body: { session, owner } });
+      assert.equal((await stream.next('released')).data.owner, owner);
+      await take();
+      await drive('breakLock', 200, { parameters });
+      const last = await stream.next('lost');
+      assert.equal(last.data.label, 'ann');
+      stream.close();
+      const late = await listen(id, { ...of, after: Number(last.id) + 1_000_000 }, 'seller');
+      await late.next('reset');
+      late.close();
     }
-    await drive('closeSession', 204, { parameters: { session } });
+    const stream = await listen('streamSession', { session }, 'seller');
+    await drive('acquireLock', 200, { parameters, body: { session, mode: 'shared', cache: true } });
+    await drive('acquireLock', 409, { parameters, body: { session: other, wait_ms: 1 } });
+    assert.equal((await stream.next('wanted')).data.name, 'watched');
+    stream.close();
+    for (const one of [session, other]) await drive('closeSession', 204, { parameters: { session: one } });
   });
 
   it('shows the cell, and says that there is nobody to hand over to', async () => {
@@ -756,8 +759,8 @@ describe('the server does what the document says', () => {
 
   // Must run last: it checks what the other tests have seen.
   it('has been driven to everything the document promises', () => {
-    const missing = operations.flatMap((id) => Object.keys(document.operation(id).responses)
-      .filter((status) => Number(status) < 500).map((status) => `${id} ${status}`))
+    const missing = operations.flatMap((id) => [...Object.keys(document.operation(id).responses).filter((status) => Number(status) < 500), ...document.messages(id).keys()]
+      .map((what) => `${id} ${what}`))
       .filter((what) => !document.seen.has(what))
       .filter((what) => !ELSEWHERE.some((pattern) => pattern.test(what)));
     assert.deepEqual(missing, []);

@@ -62,13 +62,21 @@ export class Document {
     rewriteRefs(schemas);
     this.ajv.addSchema({ $id: 'components', $defs: schemas });
     this.compiled = new Map();
-    this.seen = new Set(); // `operationId status`
+    this.seen = new Set(); // `operationId status`, and `operationId event` of streams
   }
 
   // Returns what OpenAPI's meta schema objects to in the document; an empty text if nothing.
   async faults() {
     const result = await new Validator().validate(structuredClone(this.api));
     return result.valid ? [] : [].concat(result.errors);
+  }
+
+  // Returns the components that nothing in the document refers to.
+  unused() {
+    const used = new Set(this.text.match(/#\/components\/\w+\/[\w-]+/g));
+    return Object.entries(this.api.components).filter(([kind]) => kind !== 'securitySchemes')
+      .flatMap(([kind, named]) => Object.keys(named).map((name) => `#/components/${kind}/${name}`))
+      .filter((name) => !used.has(name));
   }
 
   resolve(node) {
@@ -151,6 +159,24 @@ export class Document {
     return answer;
   }
 
+  // Returns the kinds of server-sent events that an operation's answer has, by `event`: schemas of their data.
+  messages(id) {
+    const stream = this.resolve(this.operation(id).responses[200])?.content?.['text/event-stream'];
+    if (!stream) return new Map();
+    return new Map(this.resolveSchema(stream.schema).items.oneOf.flatMap(({ properties: { event, data } }) =>
+      (event.enum ?? [event.const]).map((name) => [name, data.contentSchema])));
+  }
+
+  // Compares a server-sent event { id, event, data } with the document; `data` is parsed.
+  checkMessage(id, { id: at, event, data }) {
+    const what = `${id} ${event}`;
+    const { items } = this.resolveSchema(this.resolve(this.operation(id).responses[200]).content['text/event-stream'].schema);
+    const fields = { ...(at === undefined ? {} : { id: at }), event, data: JSON.stringify(data) };
+    assert.equal(this.validator(items)(fields), null, `${what}: ${JSON.stringify(fields)}`);
+    assert.equal(this.validator(this.messages(id).get(event))(data), null, `${what}: ${fields.data}`);
+    this.seen.add(what);
+  }
+
   checkHeaders(what, documented, headers) {
     for (const [name, ref] of Object.entries(documented)) {
       const header = this.resolve(ref);
@@ -177,7 +203,7 @@ export class Document {
     return assert.equal(fault, null, `${what}: ${answer.text.slice(0, 2000)}`);
   }
 
-  // Returns [{ where, value, fault }] for every example that stands beside a schema.
+  // Returns [{ id, where, value, fault }] for every example that stands beside a schema.
   * examples() {
     for (const [id, operation] of this.operations) {
       const bodies = [this.resolve(operation.requestBody),
@@ -186,7 +212,7 @@ export class Document {
         for (const [type, media] of Object.entries(body.content ?? {})) {
           for (const [name, ref] of Object.entries(media.examples ?? {})) {
             const { value } = this.resolve(ref);
-            yield { where: `${id} ${type} ${name}`, value, fault: this.validator(media.schema)(value) };
+            yield { id, where: `${id} ${type} ${name}`, value, fault: this.validator(media.schema)(value) };
           }
         }
       }

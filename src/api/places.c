@@ -8,6 +8,9 @@
 #include "api/idempotency.h"
 #include "rules/view.h"
 
+#define AREAS_NAMED_MAX HOLD_PLACES_MAX /* by one request */
+_Static_assert(AREAS_NAMED_MAX == 500, "the message states it");
+
 bool area_names_read(const struct fields *f, struct area_text **ret, size_t *ret_n)
 {
     json_t *areas = json_object_get(f->object, "areas");
@@ -16,8 +19,8 @@ bool area_names_read(const struct fields *f, struct area_text **ret, size_t *ret
     if (!json_is_object(areas))
         return field_fail(f, "areas", "must be an object of names and quantities");
     size_t n = json_object_size(areas);
-    if (n > HOLD_PLACES_MAX)
-        return field_fail(f, "areas", "names too many areas");
+    if (n > AREAS_NAMED_MAX)
+        return field_fail(f, "areas", "must have at most 500 keys");
     *ret = hf_alloc((n + 1) * sizeof **ret);
     char path[64];
     (void)snprintf(path, sizeof path, "%.50sareas.", f->path);

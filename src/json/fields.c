@@ -270,8 +270,13 @@ bool field_text(const struct fields *f, const char *name, enum need need, size_t
     const char *text = json_string_value(value);
     size_t len = json_string_length(value);
     size_t chars = utf8_chars(text, len);
-    if (chars < chars_min)
+    if (chars < chars_min && chars_min == 1)
         return field_fail(f, name, "must not be empty");
+    if (chars < chars_min) {
+        (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.80s%.60s must have at least %zu characters",
+                         f->path, name, chars_min);
+        return false;
+    }
     if (chars > chars_max) {
         (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.80s%.60s must have at most %zu characters",
                          f->path, name, chars_max);

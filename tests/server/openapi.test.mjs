@@ -105,30 +105,48 @@ describe('the document', () => {
   });
 });
 
-// The limits of a request schema and what the server says about a value beyond each.  `sample` is a body that fits.
-function* limitsOf(schema, sample, path = []) {
+const LIMITS = ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'];
+const partsOf = (schema) => [...(schema.allOf ?? []), ...(schema.oneOf ?? []), ...(schema.anyOf ?? [])];
+const below = (path, name) => (path ? `${path}.${name}` : name);
+
+// The limits of a request schema: `sections[].name maxLength`.
+function* limitsIn(schema, path = '') {
   const known = document.resolveSchema(schema);
-  for (const part of [...(known.allOf ?? []), ...(known.oneOf ?? []), ...(known.anyOf ?? [])]) yield* limitsOf(part, sample, path);
-  if (Array.isArray(sample)) {
-    if (known.items) yield* limitsOf(known.items, sample[0], [...path, 0]);
-    return;
+  for (const limit of LIMITS.filter((name) => known[name] !== undefined)) yield `${path} ${limit}`;
+  for (const part of partsOf(known)) yield* limitsIn(part, path);
+  for (const [name, one] of Object.entries(known.properties ?? {})) yield* limitsIn(one, below(path, name));
+  if (known.additionalProperties) yield* limitsIn(known.additionalProperties, below(path, '*'));
+  if (known.items) yield* limitsIn(known.items, `${path}[]`);
+}
+
+// Values beyond each limit of a schema, and what the server says about them.  `value` fits; `put(other)` returns the body with another
+// in its place, and `where` is the server's name for it.
+function* beyond(schema, value, put, where = '', path = '') {
+  const known = document.resolveSchema(schema);
+  const of = (limit, other, ...says) => ({ limit: `${path} ${limit}`, body: put(other), says: says.length && says.map((one) => `${where} ${one}`) });
+  const { minimum: min, maximum: max } = known;
+  if (typeof value === 'number') {
+    const says = max === undefined ? `must be at least ${min}` : `must be from ${min} to ${max}`;
+    if (min !== undefined) yield of('minimum', min - 1, says);
+    if (max !== undefined) yield of('maximum', max + 1, says);
+  } else if (typeof value === 'string') {
+    const { minLength, maxLength } = known;
+    const both = `must have ${minLength} to ${maxLength} characters`;
+    if (minLength) yield of('minLength', 'x'.repeat(minLength - 1), minLength === 1 ? 'must not be empty' : `must have at least ${minLength} characters`, both);
+    if (maxLength) yield of('maxLength', 'x'.repeat(maxLength + 1), `must have at most ${maxLength} characters`, both);
+  } else if (Array.isArray(value)) {
+    if (known.minItems) yield of('minItems', value.slice(0, known.minItems - 1));
+    if (known.maxItems) yield of('maxItems', Array.from({ length: known.maxItems + 1 }, (_, i) => (typeof value[0] === 'string' ? `${value[0]}${i}` : { ...value[0], name: `${i}` })));
+    if (known.items) yield* beyond(known.items, value[0], (other) => put([other, ...value.slice(1)]), `${where}[0]`, `${path}[]`);
+  } else if (value !== null && typeof value === 'object') {
+    if (known.minProperties) yield of('minProperties', {});
+    if (known.maxProperties) yield of('maxProperties', Object.fromEntries(Array.from({ length: known.maxProperties + 1 }, (_, i) => [`k${i}`, 1])), `must have at most ${known.maxProperties} keys`);
+    for (const [name, one] of Object.entries(value)) {
+      const [next, key] = known.properties?.[name] ? [known.properties[name], name] : [known.additionalProperties, '*'];
+      if (next) yield* beyond(next, one, (other) => put({ ...value, [name]: other }), below(where, name), below(path, key));
+    }
   }
-  for (const [name, value] of Object.entries(typeof sample === 'object' ? sample ?? {} : {})) {
-    const one = document.resolveSchema(known.properties?.[name] ?? known.additionalProperties ?? true);
-    const at = [...path, name];
-    const types = [].concat(one.type);
-    if (types.includes('integer') && Number.isInteger(value)) {
-      const { minimum: min, maximum: max } = one;
-      const says = max === undefined ? `must be at least ${min}` : `must be from ${min} to ${max}`;
-      if (min !== undefined) yield { at, value: min - 1, says };
-      if (max !== undefined) yield { at, value: max + 1, says };
-    } else if (types.includes('string') && typeof value === 'string') {
-      if (one.minLength) yield { at, value: '', says: 'must not be empty' };
-      if (one.maxLength) yield { at, value: 'x'.repeat(one.maxLength + 1), says: `must have at most ${one.maxLength} characters` };
-    } else if (one.maxProperties) {
-      yield { at, value: Object.fromEntries(Array.from({ length: one.maxProperties + 1 }, (_, i) => [`k${i}`, 1])), says: `must have at most ${one.maxProperties} keys` };
-    } else yield* limitsOf(one, value, at);
-  }
+  for (const part of partsOf(known)) yield* beyond(part, value, put, where, path);
 }
 
 describe('the server does what the document says', () => {
@@ -216,43 +234,67 @@ describe('the server does what the document says', () => {
     }
   });
 
-  it('states the limits of the document when a value is beyond one', async () => {
-    const samples = {
+  // Bodies that fit, which have every field that has a limit.
+  const samplesOf = (of) => {
+    const base = { name: 'Gala', currency: 'usd' };
+    const lock = { session: UNKNOWN.session, owner: 'a' };
+    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', metadata: { a: 1 } };
+    const places = { seats: ['S-A-1'], areas: { Floor: 1 } };
+    const seat = { seat_guid: 'H-1', seat_number: '1', position: { x: 0, y: 0 }, category: 'A' };
+    const plan = { name: 'Hall', size: { width: 9, height: 9 }, categories: [{ name: 'A', color: 'red' }],
+      zones: [{ name: 'Z', position: { x: 0, y: 0 }, rows: [{ row_number: '1', position: { x: 0, y: 0 }, seats: [seat] }],
+        areas: [{ shape: 'circle', circle: { radius: 1 }, position: { x: 0, y: 0 }, uuid: 'u' }] }] };
+    return {
       createEvent: [
-        { name: 'Gala', currency: 'usd', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', metadata: { a: 1 },
-          sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }] },
-        { name: 'Gala', currency: 'usd', sections: [{ name: 'S', tier: 'A', price: 1, rows: [{ name: 'A', seats: 1 }] }] },
+        { ...base, ...terms, sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }] },
+        { ...base, sections: [{ name: 'S', tier: 'A', price: 1, rows: [{ name: 'A', seats: 1 }] }] },
+        { ...base, categories: [{ name: 'A', price: 1, color: 'red' }], sections: [{ name: 'S', category: 'A', rows: 1, seats_per_row: 1 }] },
+        { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', category: 'A', rows: [{ name: 'A', seats: ['1'] }] }] },
+        { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', rows: [{ name: 'A', seats: [{ label: '1', category: 'A', x: 0, y: 0 }] }] }] },
+        { ...base, plan, prices: { A: 1 }, focus: { x: 0, y: 0 }, areas: [{ name: 'Floor', price: 1, capacity: 1, plan_area: 'u' }] },
       ],
+      changeEvent: [{ ...terms, prices: { S: 1 } }],
       createHold: [
-        { event: event.id, seats: ['S-A-1'], areas: { Floor: 1 }, owner: 'me', ttl_ms: 1000, metadata: { a: 1 } },
-        { event: event.id, best_available: { quantity: 1, section: 'S', tier: 'A' } },
-        { event: event.id, seats: ['S-A-1'], owner: 'me', channel: 'house' },
+        { event: of, ...places, owner: 'me', ttl_ms: 1000, metadata: { a: 1 } },
+        { event: of, best_available: { quantity: 1, section: 'S', tier: 'A', category: 'A' } },
+        { event: of, seats: ['S-A-1'], owner: 'me', channel: 'house' },
       ],
+      changeHold: [{ fence: 1, add: places, remove: places }],
       renewHold: [{ ttl_ms: 1000 }],
       confirmHold: [{ fence: 1, reference: 'order-1' }],
-      createBooking: [{ hold: UNKNOWN.hold, reference: 'order-1' }],
+      createBooking: [{ hold: UNKNOWN.hold, email: 'a@b', reference: 'order-1' }],
+      cancelBooking: [{ reason: 'rain' }],
       refundBooking: [{ amount: 1 }],
+      eraseOwner: [{ owner: 'nobody' }],
+      blockSeats: [{ ...places, sections: ['S'], channel: 'house' }],
+      unblockSeats: [{ ...places, sections: ['S'], channel: 'house' }],
       openSession: [{ ttl_ms: 1000, label: 'me' }],
-      acquireLock: [{ session: UNKNOWN.session, owner: 'a', agent: 'a', label: 'me', slots: 1, wait_ms: 1, claim_ms: 50, claim: true, priority: 1, delay_ms: 1, value: 'v' }],
-      releaseLock: [{ session: UNKNOWN.session, owner: 'a', fence: 1 }],
-      setLockValue: [{ session: UNKNOWN.session, owner: 'a', fence: 1, value: 'v' }],
+      acquireLock: [{ ...lock, agent: 'a', label: 'me', slots: 1, wait_ms: 1, claim_ms: 50, claim: true, priority: 1, delay_ms: 1, value: 'v' }],
+      releaseLock: [{ ...lock, fence: 1 }],
+      setLockValue: [{ ...lock, fence: 1, value: 'v' }],
     };
-    let n = 0;
-    for (const [id, bodies] of Object.entries(samples)) {
+  };
+
+  it('states the limits of the document when a value is beyond one', async () => {
+    const samples = samplesOf(event.id);
+    for (const id of withBody) {
       const { method, requestBody } = document.operation(id);
       const { schema } = document.resolve(requestBody).content['application/json'];
-      for (const body of bodies) {
-        for (const { at, value, says } of limitsOf(schema, body)) {
-          const wrong = structuredClone(body);
-          at.slice(0, -1).reduce((part, key) => part[key], wrong)[at.at(-1)] = value;
-          const answer = await server.request(method, document.target(id, idsOf(id)), wrong, { Authorization: `Bearer ${ADMIN}`, 'Idempotency-Key': newKey() });
-          const where = at.map((key) => (key === 0 ? '[0]' : `.${key}`)).join('').slice(1);
-          assert.equal(answer.json.detail, `${where} ${says}`, `${id}: ${answer.text}`);
-          n += 1;
+      const parameters = { ...idsOf(id), ...(document.target(id, idsOf(id)).includes('/events/') ? { event: event.id } : {}) };
+      const driven = new Set();
+      for (const sample of samples[id] ?? []) {
+        for (const { limit, body, says } of beyond(schema, sample, (other) => other)) {
+          if (driven.has(limit)) continue;
+          driven.add(limit);
+          const answer = await server.request(method, document.target(id, parameters), body, { Authorization: `Bearer ${ADMIN}`, 'Idempotency-Key': newKey() });
+          const where = `${id}: ${limit}: ${answer.text}`;
+          if (answer.json.code === 'no_such_seat') assert.match(limit, /^(seats|sections)\[\] /, where); // nothing has such a name
+          else assert.equal(answer.status, 400, where);
+          if (answer.json.code === 'invalid_request' && says) assert.ok(says.includes(answer.json.detail), where);
         }
       }
+      assert.deepEqual([...new Set(limitsIn(schema))].filter((limit) => !driven.has(limit)), [], id);
     }
-    assert.ok(n > 40, `only ${n} limits`);
     for (const id of operations) {
       const limit = document.operation(id).parameters.find((p) => p.name === 'limit');
       if (!limit) continue;
@@ -529,6 +571,50 @@ describe('the server does what the document says', () => {
     const other = (await drive('createEvent', 201, { body: { name: 'Pennies', currency: 'usd', areas: [{ name: 'Floor', price: 7, capacity: 9 }] } })).json;
     const poor = (await drive('createHold', 201, { body: { event: other.id, areas: { Floor: 1 } } })).json;
     assert.equal((await book(poor, 400)).json.code, 'amount_too_small');
+  });
+
+  it('takes names and keys as long as the document says, and no longer', async () => {
+    const key = (length) => ({ 'Idempotency-Key': newKey().padEnd(length, 'x') });
+    const { maxLength } = document.api.components.schemas.IdempotencyKey;
+    const other = { name: 'Other', currency: 'usd', areas: [{ name: 'Floor', price: 1, capacity: 1 }] };
+    await drive('createEvent', 201, { body: other, headers: key(maxLength - 2) });
+    await drive('createEvent', 201, { body: other, headers: { 'Idempotency-Key': `"${key(maxLength - 2)['Idempotency-Key']}"` } });
+    await drive('createEvent', 400, { body: other, headers: key(maxLength - 1) });
+    for (const [id, status] of [['getStoredAnswer', 404], ['getLock', 200]]) {
+      const { name, schema } = document.operation(id).parameters.find((p) => p.in === 'path');
+      const longest = 'x'.repeat(document.resolveSchema(schema).maxLength);
+      await drive(id, status, { parameters: { [name]: longest } });
+      await drive(id, 400, { parameters: { [name]: `${longest}x` } });
+    }
+  });
+
+  it('shows names of a plan that are as long as they may be', async () => {
+    const long = (text) => `${text}-`.padEnd(255, text);
+    const at = { x: 0, y: 0 };
+    const plan = { name: long('p'), size: { width: 9, height: 9 }, categories: [{ name: long('c'), color: 'red' }],
+      zones: [{ name: long('z'), position: at, rows: [{ row_number: long('r'), position: at,
+        seats: [{ seat_guid: long('g'), seat_number: long('n'), position: at, category: long('c') }] }] }] };
+    const { json } = await drive('createEvent', 201, { body: { name: long('e'), currency: 'usd', plan, prices: { [long('c')]: 100 } } });
+    const parameters = { event: json.id };
+    for (const id of ['getEvent', 'getSeatMap', 'getPlan']) await drive(id, 200, { parameters });
+    for (const id of ['blockSeats', 'unblockSeats']) await drive(id, 200, { parameters, body: { sections: [long('z')] } });
+    await drive('createHold', 201, { body: { event: json.id, best_available: { quantity: 1, section: long('z'), category: long('c') } } });
+    await drive('getSeat', 200, { parameters: { ...parameters, seat: long('g') } });
+    await drive('readAudit', 200, { parameters });
+    await drive('archiveEvent', 200, { parameters });
+  });
+
+  it('asks for an Idempotency-Key where the document says so', async () => {
+    const samples = samplesOf(UNKNOWN.event);
+    for (const id of operations) {
+      const { method, responses, parameters } = document.operation(id);
+      const key = parameters.find(({ name }) => name === 'Idempotency-Key');
+      const says = JSON.stringify(document.resolve(responses['400'])).includes('idempotency_key_required');
+      assert.equal(says, Boolean(key?.required), id);
+      if (!key) continue;
+      const answer = await server.request(method, document.target(id, idsOf(id)), samples[id]?.[0], { Authorization: `Bearer ${ADMIN}` });
+      assert.equal(answer.json.code === 'idempotency_key_required', Boolean(key.required), `${id}: ${answer.text}`);
+    }
   });
 
   it('cancels events', async () => {

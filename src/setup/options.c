@@ -74,7 +74,7 @@ static const struct flag flags[] = {
      offsetof(struct options, payments)},
     {"stripe-api", "URL", "where Stripe's API is (Stripe's own host), such as a `holdfast sandbox`",
      offsetof(struct options, stripe_api)},
-    {"capture", "MODE", "automatic, or manual: charge the card once the seats are booked",
+    {"capture", "MODE", "or manual: charge the card once the seats are booked (automatic)",
      offsetof(struct options, capture)},
     {"payments-rate", "N", "calls to the provider per second, of all servers (20; sandbox: any)",
      offsetof(struct options, payments_rate)},

@@ -1,5 +1,5 @@
-// The documents are true: the commands of the tour print what the page shows, and the manual pages list the
-// flags that the programs have.  Tables of what can go wrong name the tests that show it.
+// The documents are true: the commands of the tour print what the page shows, the manual pages list the flags that
+// the programs have, and limits and defaults are those of the source.  Tables of what can go wrong name the tests that show it.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -25,6 +25,16 @@ function blocks(text) {
     else assert.fail(`line ${line}: a text block without a command`);
   }
   return found;
+}
+
+const source = (name) => fs.readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8');
+
+// Returns the value of a number that a file of the source defines: `((size_t)64 * 1024)`.
+function defined(file, name) {
+  const [, text] = new RegExp(`#define ${name} (.*?)(?: */\\*.*)?$`, 'm').exec(source(file)) ?? assert.fail(`${file} does not define ${name}`);
+  const sum = text.replaceAll(/\((?:size_t|int64_t)\)|INT64_C/g, '').replaceAll(/(\d)L+/g, '$1');
+  assert.match(sum, /^[\d\s()*+<-]+$/, `${name}: ${text}`);
+  return Function(`return ${sum}`)();
 }
 
 // `…` stands for any text.
@@ -69,6 +79,88 @@ describe('docs/api.md', () => {
     assert.equal(run.stderr, '');
     await keyed.stop();
     await server.stop();
+  });
+});
+
+describe('the codes', () => {
+  it('are all in docs/api.md, with their statuses', () => {
+    const table = page('api.md').split('\n## Codes\n')[1];
+    const rows = [...table.matchAll(/^\| ([\d, ]+) \| ([^|]*) \| [^|]+ \|$/gm)];
+    assert.ok(rows.length >= 30, `${rows.length} rows`);
+    const shown = new Set(rows.flatMap(([, statuses, codes]) => [...codes.matchAll(/`(\w+)`/g)].flatMap(([, code]) => statuses.split(', ').map((status) => `${status} ${code}`))));
+    const codes = ['http/problem.c', 'api/problems.c'].flatMap((file) => [...source(file).matchAll(/PROBLEM\w*\(\s*(\d+),\s*"(\w+)"/g)].map(([, status, code]) => `${status} ${code}`));
+    assert.ok(codes.length >= 60, `${codes.length} codes`);
+    assert.deepEqual([...new Set(codes)].filter((code) => !shown.has(code)), []);
+  });
+});
+
+// Each document that states a limit states that of the source.
+describe('the limits', () => {
+  const n = (file, name) => defined(file, name).toLocaleString('en-US');
+  const ki = (file, name) => `${defined(file, name) / 1024} KiB`;
+  const mi = (file, name) => `${defined(file, name) / 1024 / 1024} MiB`;
+  const says = (name, ...sentences) => {
+    const text = page(name).replaceAll(/\s+/g, ' ');
+    for (const sentence of sentences) assert.ok(text.includes(sentence), `${name} does not say: ${sentence}`);
+  };
+
+  it('of bodies', () => {
+    const [body, event, plan, webhook] = [ki('http/request.h', 'BODY_MAX'), mi('api/routes.h', 'BODY_EVENT_MAX'), mi('api/routes.h', 'BODY_PLAN_MAX'), ki('checkout/webhook.h', 'WEBHOOK_LEN_MAX')];
+    says('openapi.yaml', `Bodies are at most ${body}, that of an event ${event}, and ${plan} with a \`plan\`.`, `The body may have ${plan} then, and otherwise ${event}.`, `Bodies are at most ${webhook}.`);
+    says('api.md', `send at most ${body}; for an event, ${event}, and ${plan} with a plan`);
+    says('operations.md', `| a body | ${body}; for an event ${event}, and ${plan} with a plan. Up to ${mi('http/request.h', 'BODY_DRAIN_MAX')} more is read`, `| a webhook; its age, in both directions | ${webhook}; 300 s |`);
+    says('plans.md', `${plan}; without one, ${event}`);
+    assert.ok(source('api/events.c').includes(`body must have at most ${defined('api/routes.h', 'BODY_EVENT_MAX')} bytes without a plan`));
+  });
+
+  it('of heads', () => {
+    const [head, fields] = [ki('http/parse.h', 'HEAD_LEN_MAX'), n('http/parse.h', 'FIELDS_MAX')];
+    says('openapi.yaml', `Request line and headers are at most ${head} and ${fields} fields`);
+    says('api.md', `send at most ${head} of request line and headers, in at most ${fields} fields`);
+    says('operations.md', `| request line and headers | ${head} together, ${fields} fields;`);
+  });
+
+  it('of names and texts', () => {
+    const [name, plan, event] = [n('model/limits.h', 'NAME_CHARS_MAX'), n('model/limits.h', 'PLAN_TEXT_CHARS_MAX'), n('venue/event_parse.c', 'EVENT_NAME_CHARS_MAX')];
+    says('operations.md', `| names of sections, rows, areas, tiers, categories, channels and labels of seats; of sections, rows, categories and seats of a plan; of an event and a venue | ${name}; ${plan}; ${event} characters |`,
+      `| \`owner\`; \`reference\` | ${n('api/hold_parse.h', 'HOLD_OWNER_CHARS_MAX')}; ${n('api/holds.c', 'REFERENCE_CHARS_MAX')} characters |`,
+      `| \`email\`; \`reason\` of a cancelled booking | ${n('model/payment.h', 'EMAIL_LEN_MAX')}; ${n('api/bookings.c', 'REASON_CHARS_MAX')} characters |`,
+      `| \`metadata\` | ${n('json/fields.c', 'METADATA_KEYS_MAX')} entries, names of ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')}, strings of ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')} characters; of a hold without an access key, where there are some, ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes of JSON |`,
+      `| \`Idempotency-Key\` | 1 to ${n('api/idempotency.c', 'KEY_LEN_MAX')} characters; without an access key at least ${n('api/idempotency.c', 'KEY_LEN_MIN_PUBLIC')}, and where there are some ${n('api/idempotency.c', 'KEY_DIFFERENT_MIN')} that differ, or ${n('api/idempotency.c', 'KEY_DIGITS_MIN')} digits; kept ${defined('model/limits.h', 'KEY_KEPT_MS') / 3600_000} h |`);
+    says('plans.md', `| names, labels, ids | ${plan} characters; names of sold areas ${name} |`,
+      `| colours; texts; corners of a polygon | ${n('venue/reader.h', 'COLOR_CHARS_MAX')} characters; ${n('venue/plan_areas.c', 'AREA_TEXT_CHARS_MAX')} characters; ${n('venue/plan_areas.c', 'POINTS_MAX')} |`);
+    says('openapi.yaml', `names of at most ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')} characters, strings of at most ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')}; of a hold without an access key, where the server has some, ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes in all`,
+      `1 to ${n('api/idempotency.c', 'KEY_LEN_MAX')} characters, bare or in quotes. Without an access key at least ${n('api/idempotency.c', 'KEY_LEN_MIN_PUBLIC')};`, `${n('api/idempotency.c', 'KEY_DIFFERENT_MIN')} of them must differ, and digits alone must be ${n('api/idempotency.c', 'KEY_DIGITS_MIN')}`);
+  });
+
+  it('of numbers', () => {
+    const [seats, rows, categories] = [n('model/limits.h', 'EVENT_SEATS_MAX'), n('venue/reader.h', 'ROWS_MAX'), n('model/limits.h', 'CATEGORIES_MAX')];
+    says('openapi.yaml', `at most ${seats} seats, ${rows} rows and ${categories} categories`, `One request names at most ${n('api/seats.c', 'BLOCK_SEATS_MAX')} seats`, `an event has at most ${n('model/limits.h', 'CHANNELS_MAX')}.`);
+    says('plans.md', `| seats; rows; areas of the plan; categories | ${seats}; ${rows}; ${n('venue/plan_areas.c', 'AREAS_MAX')}; ${categories} |`);
+    says('operations.md', `| seats, rows, categories, channels of an event | ${seats}; ${rows}; ${categories}; ${n('model/limits.h', 'CHANNELS_MAX')} |`, `| places of an area | ${n('venue/reader.h', 'AREA_CAPACITY_MAX')} |`,
+      `| seats, and areas, that one request blocks or unblocks | ${n('api/seats.c', 'BLOCK_SEATS_MAX')}; ${n('model/limits.h', 'HOLD_PLACES_MAX')} |`,
+      `| a price | 10^${Math.log10(defined('model/limits.h', 'PRICE_MAX'))} |`, `| \`max_per_hold\` | 1 to ${n('model/limits.h', 'HOLD_PLACES_MAX')}, default ${n('venue/event_parse.c', 'MAX_PER_HOLD_DEFAULT')} |`,
+      `| \`max_per_owner\` | 1 to ${n('model/limits.h', 'MAX_PER_OWNER_MAX')}, or none |`,
+      `| \`hold_ttl_ms\` | ${defined('model/limits.h', 'HOLD_TTL_MS_MIN') / 1000} s to ${defined('model/limits.h', 'HOLD_TTL_MS_MAX') / 3600_000} h, default ${defined('venue/event_parse.c', 'HOLD_TTL_MS_DEFAULT') / 60_000} min |`,
+      `| \`hold_max_ms\` | \`hold_ttl_ms\` to ${defined('venue/event_parse.c', 'HOLD_MAX_MS_MAX') / 86400_000} days, default ${defined('venue/event_parse.c', 'HOLD_MAX_MS_DEFAULT') / 60_000} min, or \`hold_ttl_ms\` if that is longer |`,
+      `| a page of a list; of the audit log; of refusals by seat | 1 to ${n('model/limits.h', 'BOOKINGS_LIST_MAX')}, default ${n('api/page.h', 'PAGE_LIMIT_DEFAULT')}; 1 to ${n('model/limits.h', 'AUDIT_LIST_MAX')}, default ${n('api/audit.c', 'AUDIT_LIMIT_DEFAULT')}; 1 to ${n('model/limits.h', 'HEAT_LIST_MAX')}, default ${n('api/heat.c', 'HEAT_LIMIT_DEFAULT')} |`,
+      `| a seat's history | ${n('model/limits.h', 'SEAT_HISTORY_MAX')} rows;`,
+      `| bookings of one hold, one after another, until one is paid | ${n('model/limits.h', 'BOOKINGS_PER_HOLD_MAX')};`, `| refunds of one payment | ${n('model/payment.h', 'REFUNDS_MAX')} |`);
+  });
+
+  it('of leases, as the library knows them', () => {
+    const drivers = help(HOLDFAST, 'drivers').split('\n\n');
+    const rows = page('locks.md').split('\n').filter((line) => /^\| `[a-z[\]]+:/.test(line)).map((line) => line.slice(2, -2).split(' | '));
+    assert.equal(rows.length, drivers.length);
+    const ms = (text) => { const [, count, unit] = /^(\d+) (ms|s|minutes|days?)$/.exec(text) ?? assert.fail(text); return count * { ms: 1, s: 1000, minutes: 60_000, day: 86400_000, days: 86400_000 }[unit]; };
+    for (const cells of rows) {
+      const name = /^`([a-z]+)/.exec(cells[0])[1];
+      const driver = drivers.find((text) => text.startsWith(`${name}\n`)) ?? assert.fail(name);
+      const known = /^ {2}ttl +(.*?) to (.*?);/m.exec(driver).slice(1).map(ms);
+      const [, from, to] = /^(.*?) to ([^,(]*[^,( ])/.exec(cells[5]);
+      assert.deepEqual([ms(from), name === 'redlock' ? known[1] : ms(to)], known, name);
+      assert.ok(cells[6].startsWith(/^ {2}names +up to (.*)$/m.exec(driver)[1]), `${name}: ${cells[6]}`);
+    }
   });
 });
 
@@ -229,6 +321,23 @@ describe('the manual pages', () => {
       const out = execFileSync('mandoc', ['-Tlint', '-Wwarning', path.join(docs, 'man', name)], { encoding: 'utf8' });
       assert.equal(out, '');
     }
+  });
+
+  it('have the defaults of docs/operations.md, and so have --help and the source', () => {
+    const known = new Map([...source('setup/options.c').matchAll(/\.(\w+) = "([^"]+)"/g)].map(([, name, value]) => [name.replaceAll('_', '-'), value]));
+    const options = help(HOLDFASTD, '--help');
+    const rows = [...page('operations.md').replaceAll('\\|', '/').matchAll(/^\| `--([a-z-]+)[^|]*\| (`[^`]+`|\d+)/gm)];
+    assert.ok(rows.length >= 20 && known.size >= 7, `${rows.length} rows, ${known.size} defaults in the source`);
+    for (const [, flag, quoted] of rows) {
+      const value = quoted.replaceAll('`', '');
+      if (known.has(flag)) assert.equal(value, known.get(flag), flag);
+      known.delete(flag);
+      const line = new RegExp(`^ {2}--${flag} .*$`, 'm').exec(options)[0];
+      assert.ok(line.includes(`(${value}`), `${flag} in --help: ${value}`);
+      const text = page('man/holdfastd.8').split(/^\.It /m).find((one) => one.startsWith(`Fl -${flag} `)).replaceAll(/\n(?:\.(?:Cm|Ql|Pa) )?/g, ' ');
+      assert.ok(new RegExp(`[Dd]efault(?: is)? ${value}(?!\\w)|${value} \\(the default\\)`).test(text), `${flag} in holdfastd(8): ${value}`);
+    }
+    assert.deepEqual([...known], []);
   });
 
   it('name every flag in docs/operations.md too', () => {

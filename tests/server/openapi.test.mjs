@@ -577,7 +577,10 @@ describe('the server does what the document says', () => {
     const key = (length) => ({ 'Idempotency-Key': newKey().padEnd(length, 'x') });
     const { maxLength } = document.api.components.schemas.IdempotencyKey;
     const other = { name: 'Other', currency: 'usd', areas: [{ name: 'Floor', price: 1, capacity: 1 }] };
-    await drive('createEvent', 201, { body: other, headers: key(maxLength - 2) });
+    const { json } = await drive('createEvent', 201, { body: other, headers: key(maxLength - 2) });
+    for (const [name, schema] of Object.entries(document.api.components.schemas.EventCreate.properties)) if (schema.default !== undefined) assert.equal(json[name], schema.default, name);
+    const longer = await drive('createEvent', 201, { body: { ...other, hold_ttl_ms: 3_600_000 } });
+    assert.equal(longer.json.hold_max_ms, 3_600_000);
     await drive('createEvent', 201, { body: other, headers: { 'Idempotency-Key': `"${key(maxLength - 2)['Idempotency-Key']}"` } });
     await drive('createEvent', 400, { body: other, headers: key(maxLength - 1) });
     for (const [id, status] of [['getStoredAnswer', 404], ['getLock', 200]]) {

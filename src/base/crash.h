@@ -1,6 +1,7 @@
 /* Places where a test build ends the process on purpose, as kill -9 or a power cut would: without
  * cleanup, at the worst moments of a checkout.  tests/fault/checkout_crash.test.mjs goes through
- * all of them, and compares the books of ledger and provider afterwards.
+ * all of those, and compares the books of ledger and provider afterwards;
+ * tests/server/migrate.test.mjs ends a migration.
  *
  * Builds with -DHF_CRASH_POINTS, which are those of the sanitizers, look at HOLDFAST_CRASH_AT: NAME
  * or NAME:N for the Nth time that the place is reached.  Without that variable nothing happens.  In
@@ -27,7 +28,8 @@
     X(cancel_answered, "the provider has canceled, and nothing is stored of it")                   \
     X(refund_answered, "the provider has refunded, and nothing is stored of it")                   \
     X(poll_answered, "the provider has answered a poll, and nothing is stored of it")              \
-    X(notice_answered, "the shop has received a notification, and nothing is stored of it")
+    X(notice_answered, "the shop has received a notification, and nothing is stored of it")        \
+    X(migration_before_commit, "the tables of a schema version have been made, not committed")
 
 enum crash_point {
 #define CRASH_POINT_ENUM(name, text) CRASH_##name,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/crash.h"
 #include "base/pg_url.h"
 
 /* libholdfast can be built without either of them. */
@@ -111,6 +112,7 @@ static enum hf_status migrate_to(const struct migration *m, int version, const c
         (status = version_read(m, &before, err)) == HF_OK && before < version &&
         (status = db->driver->script(db, sql, err)) == HF_OK)
         status = db_exec(m->insert, args, NULL, err);
+    CRASH_POINT(migration_before_commit);
     return migration_end(db, status, err);
 }
 

@@ -275,6 +275,11 @@ struct db_driver {
     /* Outside a transaction.  A few system calls, or one exchange. */
     HF_MUST_USE enum hf_status (*sizes)(struct db *db, struct db_sizes *ret, struct hf_err *err);
 
+    /* Databases that are a file (else NULL).  Reads all of the file and appends what is damaged in
+     * it, one line each, some lines at most; nothing if it is sound.  Gives up after limit_ms (0:
+     * never), and then *ret_whole is false. */
+    HF_MUST_USE enum hf_status (*check_file)(struct db *db, int64_t limit_ms, struct buf *ret_lines,
+                                             bool *ret_whole, struct hf_err *err);
     /* Databases that are a file (else NULL), outside a transaction.  Copies the database as it is
      * at one moment into the empty file `path`, while other connections go on reading and writing.
      * The caller syncs the file. */

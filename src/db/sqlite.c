@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "db/db.h"
+#include "db/sqlite_check.h"
 #include "db/sqlite_copy.h"
 #include "db/sqlite_file.h"
 #include "db/sqlite_shared.h"
@@ -518,6 +519,8 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
                                                 shared_timeout_ms(options))
                            : configure_unshared(db, options);
     if (rc == SQLITE_OK)
+        rc = sqlite_check_harden(db->handle);
+    if (rc == SQLITE_OK)
         rc = sqlite3_create_function(db->handle, NOW_FUNCTION, 0, SQLITE_UTF8, db, now_function,
                                      NULL, NULL);
     if (rc != SQLITE_OK)
@@ -539,6 +542,14 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
 }
 
 /* ---- whole files ---- */
+
+static enum hf_status sqlite_check_file(struct db *base, int64_t limit_ms, struct buf *ret_lines,
+                                        bool *ret_whole, struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    int rc = sqlite_check_pages(db->handle, limit_ms, ret_lines, ret_whole);
+    return rc == SQLITE_OK ? HF_OK : fail_code(db, "integrity_check", rc, err);
+}
 
 static enum hf_status sqlite_copy_file(struct db *base, const char *path, struct hf_err *err)
 {
@@ -626,6 +637,7 @@ const struct db_driver db_sqlite = {
     .log_bytes = sqlite_log_bytes,
     .check_room = sqlite_check_room,
     .sizes = sqlite_sizes,
+    .check_file = sqlite_check_file,
     .copy_file = sqlite_copy_file,
     .put_file = sqlite_put_file,
 };

@@ -16,6 +16,7 @@ struct ledger {
     VEC(struct db_value) args;                /* scratch: parameters of one statement */
     VEC(struct db_value) reads[LEDGER_READS]; /* scratch: parameters of the reads under way */
     struct buf text;                          /* scratch: the texts that `args` point into */
+    bool is_checked_in_part;                  /* opening it, damage was not looked for everywhere */
 };
 
 extern const char *const ledger_migrations[];

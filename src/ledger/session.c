@@ -3,14 +3,45 @@
  * driver's work; this file adds the schema and the floor of the clock.  Belongs to the thread of
  * its connection. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ledger/internal.h"
+#include "ledger/schema_check.h"
 
-static enum hf_status prepare_schema(struct ledger *l, bool writer, struct hf_err *err)
+/* How long a server looks for damage before it begins: enough for a gigabyte or two, and little
+ * beside the time that a restart takes anyway. */
+#define FILE_CHECK_MS 5000
+
+/* A page that is damaged may hold anything.  Nothing is written to such a file. */
+static enum hf_status check_file(struct ledger *l, struct hf_err *err)
+{
+    struct buf faults = {0};
+    bool is_whole = true;
+    enum hf_status status =
+        l->db->driver->check_file
+            ? l->db->driver->check_file(l->db, FILE_CHECK_MS, &faults, &is_whole, err)
+            : HF_OK;
+    l->is_checked_in_part = !is_whole;
+    if (status == HF_OK && faults.len) {
+        faults.data[strcspn(faults.data, "\n")] = '\0';
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                            "the file is damaged (%.120s); restore a backup (`holdfast restore`)",
+                            faults.data);
+    }
+    buf_close(&faults);
+    return status;
+}
+
+/* What a writer finds is ours and sound before it changes anything. */
+static enum hf_status prepare_schema(struct ledger *l, const struct db_options *options,
+                                     struct hf_err *err)
 {
     int64_t newest = 0;
     enum hf_status status = HF_OK;
-    if (writer)
+    if (options->writer && ((status = schema_accept(l->db, options->clock, err)) != HF_OK ||
+                            (status = check_file(l, err)) != HF_OK))
+        return status;
+    if (options->writer)
         status = db_migrate(l->db, ledger_migrations, ledger_migrations_len, err);
     if (status == HF_OK)
         status = ledger_read_int(l, ST_CLOCK_MAX, &newest, err);
@@ -25,7 +56,7 @@ enum hf_status ledger_open(const char *url, const struct db_options *options, st
     struct ledger *l = hf_alloc(sizeof *l);
     enum hf_status status = db_open(url, options, &l->db, err);
     if (status == HF_OK)
-        status = prepare_schema(l, options->writer, err);
+        status = prepare_schema(l, options, err);
     if (status != HF_OK) {
         ledger_close(l);
         return status;
@@ -102,6 +133,9 @@ int64_t ledger_log_bytes(const struct ledger *l) { return l->db->driver->log_byt
 
 enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines, struct hf_err *err)
 {
+    if (l->is_checked_in_part)
+        buf_lit(ret_lines, "the file is too large to be checked whole at the start: let `holdfast "
+                           "verify` do so\n");
     return l->db->driver->warnings(l->db, ret_lines, err);
 }
 

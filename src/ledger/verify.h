@@ -50,6 +50,9 @@
     X(FOLD_AREAS, "I11", "the log, folded, gives every area's counters and blocks", "areas")       \
     X(FOLD_EVENTS, "I11", "the log, folded, gives every event's status", "events")                 \
     X(STRAYS, "I11", "every row belongs to an event", "rows")                                      \
+    X(SCHEMA, "I11", "the tables, and all that belongs to them, are as Holdfast makes them",       \
+      "objects")                                                                                   \
+    X(FILE, "I7", "the database's file is sound (SQLite)", "files")                                \
     X(GATE, "I12", "the gate has no seat that the ledger does not give its hold", "entries")
 
 enum verify_id {

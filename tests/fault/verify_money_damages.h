@@ -45,7 +45,7 @@ static const struct damage damages[] = {
      "UPDATE payments SET amount = 999 WHERE booking = " OF(SEAT_PAID)},
     {"a_past_booking_of_another_amount_than_its_payment", VERIFY_PAYMENTS, "I9",
      "UPDATE bookings_past SET amount = 999 WHERE booking = " OF(SEAT_TWICE)},
-    {"two_payments_with_one_intent", VERIFY_PAYMENTS, "I9",
+    {"two_payments_with_one_intent", VERIFY_PAYMENTS, "I9 I11",
      "DROP INDEX payments_intent; UPDATE payments SET intent = (SELECT intent FROM payments"
      " WHERE booking = " OF(SEAT_PAID) ") WHERE booking = " OF(SEAT_WAITING)},
     {"a_confirmed_booking_that_was_never_paid", VERIFY_CAPTURED, "I9",

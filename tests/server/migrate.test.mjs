@@ -14,7 +14,8 @@ import { placeOf } from '../support/backend.mjs';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
-import { backend, reap, runServer, start, tempDir } from '../support/server.mjs';
+import { backend, HOLDFASTD, reap, runServer, start, tempDir } from '../support/server.mjs';
+import { CRASH_EXIT } from '../support/till.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
 const VERSIONS = [3, 4, 5, 6, 7];
@@ -133,27 +134,17 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     await server.finish();
   });
 
-  it('is taken over whole or not at all', async () => {
+  it('is taken over whole or not at all', { skip: /\/build\/[at]san\//.test(HOLDFASTD) ? false : 'only the sanitizers\' builds have crash points' }, async () => {
     const place = await restore(version);
     const asked = () => (backend === 'sqlite' ? ['sqlite3', place.file] : ['psql', place.ledger, '-qAtX', '-c']);
     const number = (text) => Number(execFileSync(asked()[0], [...asked().slice(1), text], { encoding: 'utf8' }));
-    // One of the last statements of the migration to the next version fails, as it would in a process that is
-    // killed before it.  Every version is one transaction.
-    const schema = backend === 'sqlite' ? '' : 'public.';
-    const renames = { 3: ['seats', 'version'], 4: ['idempotency', 'created_at'], 5: ['bookings', 'status'] };
-    const [name, column] = renames[version] ?? [];
-    const [spoil, mend] = {
-      6: [`CREATE TABLE ${schema}venues (x bigint);`, `DROP TABLE ${schema}venues;`],
-      7: [`ALTER TABLE ${schema}log ADD COLUMN actor bigint;`, `ALTER TABLE ${schema}log DROP COLUMN actor;`],
-    }[version] ?? [`ALTER TABLE ${schema}${name} RENAME COLUMN ${column} TO renamed;`, `ALTER TABLE ${schema}${name} RENAME COLUMN renamed TO ${column};`];
-    script(place, spoil);
-    const env = place.ledger ? { HOLDFAST_LEDGER: place.ledger } : {};
-    const failed = await runServer(['--listen', '127.0.0.1:0', '--data', place.dir], { env });
-    assert.notEqual(failed.code, 0);
+    // The server ends when the tables of the next version are made, and not yet committed: every version is one transaction.
+    const env = { HOLDFAST_CRASH_AT: 'migration_before_commit', ...(place.ledger ? { HOLDFAST_LEDGER: place.ledger } : {}) };
+    const ended = await runServer(['--listen', '127.0.0.1:0', '--data', place.dir, '--payments', 'off'], { env });
+    assert.equal(ended.code, CRASH_EXIT, ended.stderr);
     assert.equal(number('SELECT max(version) FROM schema_version'), version);
     assert.ok(number(`SELECT count(*) FROM ${version < 4 ? 'audit' : 'log'}`) > 0);
     assert.equal(number('SELECT count(*) FROM seats WHERE status = 1') > 0, version < 4);
-    script(place, mend);
     const server = await start({ dir: place.dir });
     await assertAnswers(server, place.by);
     await server.finish();

@@ -95,9 +95,9 @@ class Chaos {
       this.postgres.sql('-c', `ALTER DATABASE ${this.database} RESET default_transaction_read_only`);
     },
     'ledger altered': async () => {
-      for (const sql of ['SET lock_timeout = 500; VACUUM FULL event_clock', 'ALTER TABLE holds ADD COLUMN IF NOT EXISTS extra int',
-        'ALTER TABLE holds DROP COLUMN IF EXISTS extra']) {
-        try { this.postgres.sql('-d', this.database, ...sql.split('; ').flatMap((one) => ['-c', one])); } catch { /* others have it locked */ }
+      for (const sql of ['SET lock_timeout = 500; VACUUM FULL event_clock', // and a change that no server that starts meanwhile gets to see
+        'ALTER TABLE holds ADD COLUMN extra int, ALTER COLUMN owner SET STATISTICS 50; ALTER TABLE holds DROP COLUMN extra']) {
+        try { this.postgres.sql('-d', this.database, ...(sql.startsWith('SET') ? [] : ['-1']), ...sql.split('; ').flatMap((one) => ['-c', one])); } catch { /* others have it locked */ }
       }
     },
     'gate full': async () => {

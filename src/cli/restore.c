@@ -1,8 +1,9 @@
 /* `holdfast restore`: puts a backup in the place of a ledger that no server uses.
  *
- * The backup is copied, the copy is made ready (ledger/backup.h) and verified, and only then does
- * it take the ledger's place, at once: by a rename, or in one transaction.  If the process is
- * killed, the place holds what it held before, and the next run begins anew.  Main thread. */
+ * The rows of the backup are copied into tables of our own, the copy is made ready
+ * (ledger/backup.h) and verified, and only then does it take the ledger's place, at once: by a
+ * rename, or in one transaction.  If the process is killed, the place holds what it held before,
+ * and the next run begins anew.  Main thread. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -174,21 +175,27 @@ static int put_in_place(const struct asked *a, bool is_empty, struct staged *fil
     return code;
 }
 
+static void say_left(const char *object)
+{
+    cli_say("restore", "the backup has something that is not Holdfast's, and that stays behind: %s",
+            object);
+}
+
 static int restore_into(const struct asked *a, bool is_empty, struct staged *file)
 {
     struct ledger_size size;
     struct restored report;
     struct verify_report checked;
     struct hf_err err = {0};
-    char source[4200];
-    if (copies_size("restore", a->file, &size) != EXIT_SUCCESS || size.version == 0) {
-        cli_say("restore", "%.300s is not a backup of a ledger", a->file);
+    if (ledger_inspect(a->file, &clock_system, say_left, &err) != HF_OK) {
+        cli_say("restore", "%.300s is not a backup of a ledger: %s", a->file, err.msg);
         return EX_NOINPUT;
     }
+    if (copies_size("restore", a->file, &size) != EXIT_SUCCESS)
+        return EX_NOINPUT;
     if (!staged_has_room(file, size.bytes))
         return EX_CANTCREAT;
-    snprintf(source, sizeof source, "sqlite:%s", a->file);
-    if (ledger_backup(source, file->work, &clock_system, &err) != HF_OK ||
+    if (ledger_unpack(a->file, file->work, &clock_system, &err) != HF_OK ||
         ledger_make_ready(file->work, &clock_system, a->fence_margin, &report, &err) != HF_OK)
         return copies_fail("restore", &err);
     int code = copies_verify("restore", file->work, &checked);

@@ -5,6 +5,7 @@
 
 #include "ledger/copy_rows.h"
 #include "ledger/internal.h"
+#include "ledger/schema_check.h"
 
 #define FILE_SCHEME "sqlite:"
 /* Servers, and commands such as `verify`: the name that their connections give themselves. */
@@ -70,7 +71,7 @@ enum hf_status ledger_size_read(const char *url, const struct clock *clock, stru
     return status;
 }
 
-/* ---- rows from PostgreSQL into a file, and back ---- */
+/* ---- rows into a file ---- */
 
 static enum hf_status commit_and_begin(struct db *db, struct hf_err *err)
 {
@@ -90,9 +91,10 @@ static enum hf_status check_version(struct db *db, struct hf_err *err)
 }
 
 /* A file in the making needs no transaction; commits keep its log short. */
-static enum hf_status fill_file(struct db *from, struct db *file, struct hf_err *err)
+static enum hf_status fill_file(struct db *from, int64_t version, struct db *file,
+                                struct hf_err *err)
 {
-    enum hf_status status = db_migrate(file, ledger_migrations, ledger_migrations_len, err);
+    enum hf_status status = db_migrate(file, ledger_migrations, (int)version, err);
     if (status == HF_OK)
         status = file->driver->begin(file, err);
     if (status == HF_OK)
@@ -106,22 +108,29 @@ static enum hf_status fill_file(struct db *from, struct db *file, struct hf_err 
     return status;
 }
 
-static enum hf_status backup_rows(struct db *from, const char *path, const struct clock *clock,
-                                  struct hf_err *err)
+/* Copies the rows of one snapshot into the empty file `path`. */
+static enum hf_status copy_into_file(struct db *from, int64_t version, const char *path,
+                                     const struct clock *clock, struct hf_err *err)
 {
     struct buf url = {0};
     struct db *file = NULL;
     enum hf_status status;
     put_file_url(&url, path);
-    if ((status = check_version(from, err)) == HF_OK &&
-        (status = db_open(url.data, &(struct db_options){.clock = clock, .writer = true}, &file,
+    if ((status = db_open(url.data, &(struct db_options){.clock = clock, .writer = true}, &file,
                           err)) == HF_OK &&
         (status = from->driver->begin(from, err)) == HF_OK)
-        status = fill_file(from, file, err);
+        status = fill_file(from, version, file, err);
     from->driver->rollback(from);
     db_close(file);
     buf_close(&url);
     return status;
+}
+
+static enum hf_status backup_rows(struct db *from, const char *path, const struct clock *clock,
+                                  struct hf_err *err)
+{
+    enum hf_status status = check_version(from, err);
+    return status == HF_OK ? copy_into_file(from, ledger_migrations_len, path, clock, err) : status;
 }
 
 enum hf_status ledger_backup(const char *url, const char *path, const struct clock *clock,
@@ -135,6 +144,97 @@ enum hf_status ledger_backup(const char *url, const char *path, const struct clo
     db_close(db);
     return status;
 }
+
+/* ---- unpacking a backup ---- */
+
+static enum hf_status open_backup(const char *path, const struct clock *clock, struct db **ret,
+                                  int64_t *ret_version, struct hf_err *err)
+{
+    struct buf url = {0};
+    struct db *db = NULL;
+    put_file_url(&url, path);
+    enum hf_status status = db_open(url.data, &(struct db_options){.clock = clock}, &db, err);
+    buf_close(&url);
+    if (status == HF_OK)
+        status = db_schema_version(db, ret_version, err);
+    if (status == HF_OK && *ret_version == 0)
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no ledger in it");
+    if (status == HF_OK && *ret_version > ledger_migrations_len)
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                            "it is of schema version %lld, newer than this program's %d",
+                            (long long)*ret_version, ledger_migrations_len);
+    if (status != HF_OK) {
+        db_close(db);
+        return status;
+    }
+    *ret = db;
+    return HF_OK;
+}
+
+struct inspection {
+    void (*left)(const char *object);
+    struct schema_difference fault; /* the first that cannot be left behind */
+    bool has_fault;
+};
+
+/* An index or the like is made anew. */
+static void on_difference(void *ctx, const struct schema_difference *difference)
+{
+    struct inspection *i = ctx;
+    if (difference->is_of_table && !i->has_fault) {
+        i->fault = *difference;
+        i->has_fault = true;
+    } else if (difference->fault == SCHEMA_FOREIGN) {
+        i->left(difference->object);
+    }
+}
+
+static enum hf_status inspect(struct db *db, int64_t version, const struct clock *clock,
+                              struct inspection *i, struct hf_err *err)
+{
+    struct buf damage = {0};
+    bool is_whole;
+    int64_t objects;
+    enum hf_status status = schema_compare(db, clock, version, on_difference, i, &objects, err);
+    if (status == HF_OK && i->has_fault)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "its %s %s", i->fault.object,
+                          schema_fault_text(i->fault.fault));
+    if (status == HF_OK)
+        status = db->driver->check_file(db, 0, &damage, &is_whole, err);
+    if (status == HF_OK && damage.len) {
+        damage.data[strcspn(damage.data, "\n")] = '\0';
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "it is damaged: %.160s", damage.data);
+    }
+    buf_close(&damage);
+    return status;
+}
+
+enum hf_status ledger_inspect(const char *path, const struct clock *clock,
+                              void (*left)(const char *object), struct hf_err *err)
+{
+    struct inspection i = {.left = left};
+    struct db *db = NULL;
+    int64_t version;
+    enum hf_status status = open_backup(path, clock, &db, &version, err);
+    if (status == HF_OK)
+        status = inspect(db, version, clock, &i, err);
+    db_close(db);
+    return status;
+}
+
+enum hf_status ledger_unpack(const char *backup, const char *path, const struct clock *clock,
+                             struct hf_err *err)
+{
+    struct db *db = NULL;
+    int64_t version;
+    enum hf_status status = open_backup(backup, clock, &db, &version, err);
+    if (status == HF_OK)
+        status = copy_into_file(db, version, path, clock, err);
+    db_close(db);
+    return status;
+}
+
+/* ---- putting a ledger in its place ---- */
 
 /* In one transaction: whoever looks sees the old rows or the new ones, also after a crash. */
 static enum hf_status replace_rows(struct db *to, struct db *file, struct hf_err *err)

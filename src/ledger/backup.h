@@ -46,6 +46,18 @@ const char *ledger_file(const char *url);
 HF_MUST_USE enum hf_status ledger_backup(const char *url, const char *path,
                                          const struct clock *clock, struct hf_err *err);
 
+/* Is the SQLite file `path` a backup that can be restored?  It may come from anywhere: its tables
+ * must be ours, of this version or an earlier one, and its pages sound.  Whatever else is in it
+ * stays behind, and `left` is called with the name of each such object. */
+HF_MUST_USE enum hf_status ledger_inspect(const char *path, const struct clock *clock,
+                                          void (*left)(const char *object), struct hf_err *err);
+
+/* Takes the rows of such a backup over into the empty file `path`, in tables that our migrations
+ * make there, of the backup's version.  Nothing but rows comes from the backup: no trigger, index
+ * or definition of it.  Leaves "PATH.lock" beside it. */
+HF_MUST_USE enum hf_status ledger_unpack(const char *backup, const char *path,
+                                         const struct clock *clock, struct hf_err *err);
+
 /* How many fences an event may have given out since a backup, if nobody knows better: 100 for each
  * millisecond, which is several times what a server can do for one event, but at least a million,
  * and at most 2^36, of which an event has room for fifteen. */
@@ -61,7 +73,7 @@ struct restored {
     int64_t jobs;                      /* that are owed, to the provider or to the shop */
     int64_t payments;                  /* that the provider must be asked about */
 };
-/* Makes a copied backup, the SQLite file `path`, ready for use, in one transaction: brings its
+/* Makes an unpacked backup, the SQLite file `path`, ready for use, in one transaction: brings its
  * schema up to date and makes the changes above.  `fence_margin` -1: by the time since the backup.
  * Leaves "PATH.lock" beside it. */
 HF_MUST_USE enum hf_status ledger_make_ready(const char *path, const struct clock *clock,

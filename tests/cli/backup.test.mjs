@@ -348,6 +348,45 @@ describe('a restore', () => {
     await fresh.stop();
   });
 
+  it('takes over rows, and nothing else that somebody has put into the backup', async () => {
+    const { place, server, event, row } = await openWithEvents();
+    const hold = await server.grant(event, `S-${row}-1`);
+    const booking = assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 201);
+    await server.stop({ keep: true });
+    const file = newFile();
+    await backup(place.url, file);
+    const good = fs.readFileSync(file);
+    for (const sql of ['CREATE TRIGGER evil AFTER INSERT ON holds BEGIN DELETE FROM bookings; END', 'CREATE VIEW seen AS SELECT * FROM holds',
+      'CREATE TABLE "events; DELETE FROM bookings; --" (a bigint)', 'DROP INDEX holds_due', 'CREATE UNIQUE INDEX once ON holds (event)']) tamper(`sqlite:${file}`, sql);
+    await run(1, 'verify', '--ledger', `sqlite:${file}`);
+    const again = await newPlace();
+    const { code, stdout, stderr } = await holdfast(undefined, ['restore', '--ledger', again.url, file]);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /no violation/);
+    for (const what of ['trigger evil on holds', 'view seen', 'table events; DELETE FROM bookings; --', 'index once on holds']) {
+      assert.ok(stderr.includes(`not Holdfast's, and that stays behind: ${what}\n`), stderr);
+    }
+    await sound(again.url);
+    const next = await open(again);
+    await next.post(`/v1/events/${event.id}/open`);
+    await next.grant(event, [`S-${row}-2`]);
+    assert.equal((await next.read(`/v1/bookings/${booking.id}`)).status, 'confirmed');
+    await next.stop();
+
+    const empty = await newPlace();
+    for (const [sql, why] of [['ALTER TABLE holds ADD COLUMN extra', /its table holds is not as Holdfast made it/],
+      ['DROP TABLE sold_seats; CREATE VIEW sold_seats AS SELECT seat, hold AS booking FROM seats', /its table sold_seats is missing/],
+      ['UPDATE schema_version SET version = 1000', /newer than this program's/]]) {
+      fs.writeFileSync(file, good);
+      tamper(`sqlite:${file}`, sql);
+      assert.match(await run(66, 'restore', '--ledger', empty.url, file), why);
+    }
+    fs.writeFileSync(file, good);
+    const [{ rootpage }] = sqliteQuery(file, 'SELECT rootpage FROM sqlite_master WHERE name = \'log\'');
+    fs.writeFileSync(file, Buffer.from(good).fill(0x5a, (rootpage - 1) * 2048, rootpage * 2048));
+    assert.match(await run(66, 'restore', '--ledger', empty.url, file), /it is damaged: /);
+  });
+
   it('raises fences by the time since the backup, or as it is told', async () => {
     const { place, server, event, row } = await openWithEvents();
     await server.grant(event, `S-${row}-1`);

@@ -184,8 +184,8 @@ void call_answer(struct request *r)
         answer_limit(c, "An owner may have at most %lld places of this event.");
         break;
     case VERDICT_TOO_MANY_HOLDS:
-        answer_limit(
-            c, "An address may hold %lld places; release a hold, buy, or wait for one to end.");
+        answer_limit(c, "An address may hold %lld places, an IPv6 /48 eight times as many; release "
+                        "a hold, buy, or wait for one to end.");
         break;
     case VERDICT_INVALID_REQUEST:
         call_invalid(c, conflict_of(command) ? conflict_of(command) : "the request is not valid");

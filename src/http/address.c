@@ -6,11 +6,13 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/client_number.h"
 #include "base/digest.h"
 
 #define V4_BITS 32
 #define V6_BITS 128
-#define CLIENT_V6_BYTES 8 /* a /64 */
+#define CLIENT_V6_NARROW 8 /* bytes of a /64 */
+#define CLIENT_V6_WIDE 6   /* bytes of a /48 */
 
 static struct address from_v4(const void *bytes)
 {
@@ -101,17 +103,25 @@ bool address_is_loopback(const struct address *a)
     return a->v4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof one) == 0;
 }
 
-uint64_t address_client(const struct address *a)
+/* Hashes the first `len` bytes of the address. */
+static uint64_t hash_prefix(const struct address *a, size_t len)
 {
     static const char label[] = "holdfast client";
     const uint8_t family = a->v4 ? 4 : 6;
     uint8_t hash[DIGEST_SIZE];
     digest((struct iovec[]){digest_part(label, sizeof label), digest_part(&family, 1),
-                            digest_part(a->bytes, a->v4 ? 4 : CLIENT_V6_BYTES)},
+                            digest_part(a->bytes, len)},
            3, hash);
-    uint64_t client;
-    memcpy(&client, hash, sizeof client);
-    return client ? client : 1;
+    uint64_t number;
+    memcpy(&number, hash, sizeof number);
+    return number;
+}
+
+uint64_t address_client(const struct address *a)
+{
+    if (a->v4)
+        return client_number_v4(hash_prefix(a, 4));
+    return client_number_v6(hash_prefix(a, CLIENT_V6_WIDE), hash_prefix(a, CLIENT_V6_NARROW));
 }
 
 /* ---- networks ---- */

@@ -37,8 +37,7 @@ void address_text(const struct address *a, char ret[ADDRESS_TEXT_SIZE]);
 
 bool address_is_loopback(const struct address *a); /* 127.0.0.0/8 or ::1 */
 
-/* The number that limits per client count by: a hash of an IPv4 address, or of the /64 of an IPv6
- * address, since a subscriber gets a /64.  Never 0, and the same after a restart.
+/* The number that limits per client count by (base/client_number.h).  Never 0.
  *
  * The hash has no secret, so a reader of the number can find the address by trying all four billion
  * IPv4 addresses.  Treat it as an address: it does not belong in logs, streams or answers. */

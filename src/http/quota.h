@@ -16,9 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/client_number.h"
 #include "http/address.h"
 
-#define QUOTA_WIDE 8 /* how much more a /48 may take than a /64 */
+#define QUOTA_WIDE CLIENT_WIDE
 
 /* Counted while they last. */
 enum quota_level { QUOTA_CONNECTIONS, QUOTA_STREAMS, QUOTA_LEVELS };

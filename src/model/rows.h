@@ -189,7 +189,7 @@ struct hold_row {
     struct id id;
     int64_t event, fence, amount, created_at, expires_at, max_expires_at;
     int64_t last_seq; /* of its last row in the log */
-    uint64_t client;  /* hash of a keyless buyer's address; 0: none */
+    uint64_t client;  /* of a keyless buyer's address, see base/client_number.h; 0: none */
     uint32_t channel; /* the channel of its event whose blocked places it may have; 0: none.  The
                          places of its areas are all of that channel */
     enum hold_status status;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/client_number.h"
 #include "base/hash.h"
 #include "base/status.h"
 
@@ -43,15 +44,23 @@ static void grow(struct clients *c)
     free(old);
 }
 
-void clients_add(struct clients *c, uint64_t client, int64_t places)
+static void add(struct clients *c, uint64_t client, int64_t places)
 {
-    lock_take(&c->lock);
     if (c->n_used * 2 >= c->n)
         grow(c);
     struct client_slot *slot = find(c, client);
     c->n_used += slot->client == 0;
     slot->client = client;
     slot->places = (uint32_t)((int64_t)slot->places + places);
+}
+
+void clients_add(struct clients *c, uint64_t client, int64_t places)
+{
+    uint64_t network = client_number_network(client);
+    lock_take(&c->lock);
+    add(c, client, places);
+    if (network)
+        add(c, network, places);
     lock_give(&c->lock);
 }
 

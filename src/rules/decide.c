@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/client_number.h"
 #include "rules/best.h"
 #include "rules/decide_shared.h"
 
@@ -153,20 +154,22 @@ enum verdict decide_check_sales(const struct decision *d, const struct event *e,
     return VERDICT_EVENT_CLOSED;
 }
 
-/* May the address hold `wanted` more places?  Its due holds do not count, swept or not (I4); they
- * may be of events that this batch has not locked, so they are left as they are.  They are looked
- * for only when they would make the difference, and only among CLIENT_DUE_MAX due holds, since a
- * refusal must stay cheap. */
-static bool client_has_room(struct decision *d, uint64_t client, uint64_t wanted)
+/* May the address, or its network, hold `wanted` more places, `max` in all?  Its due holds do not
+ * count, swept or not (I4); they may be of events that this batch has not locked, so they are left
+ * as they are.  They are looked for only when they would make the difference, and only among
+ * CLIENT_DUE_MAX due holds, since a refusal must stay cheap. */
+static bool client_has_room(struct decision *d, uint64_t client, uint64_t wanted, uint64_t max)
 {
     uint64_t all = view_client_places(d->view, client) + wanted, due = 0;
-    if (all <= d->client_places_max)
+    if (all <= max)
         return true;
     size_t n = list_due(d, CLIENT_DUE_MAX);
-    for (size_t i = 0; i < n; i++)
-        if (d->due.v[i]->client == client)
-            due += places_count(d->due.v[i]->n_seats, d->due.v[i]->areas, d->due.v[i]->n_areas);
-    return all - due <= d->client_places_max;
+    for (size_t i = 0; i < n; i++) {
+        const struct hold *h = d->due.v[i];
+        if (h->client == client || client_number_network(h->client) == client)
+            due += places_count(h->n_seats, h->areas, h->n_areas);
+    }
+    return all - due <= max;
 }
 
 /* May the owner have `more` places of the event?  Its due holds end first. */
@@ -186,8 +189,11 @@ static bool owner_has_room(struct decision *d, struct event *e, uint64_t owner, 
 enum verdict decide_check_limits(struct decision *d, struct event *e, uint64_t client,
                                  uint64_t owner, uint32_t more, struct shortage *s)
 {
+    uint64_t network = client_number_network(client);
     s->limit = d->client_places_max;
-    if (client && d->client_places_max && !client_has_room(d, client, more))
+    if (client && s->limit && !client_has_room(d, client, more, (uint64_t)s->limit))
+        return VERDICT_TOO_MANY_HOLDS;
+    if (network && s->limit && !client_has_room(d, network, more, CLIENT_WIDE * (uint64_t)s->limit))
         return VERDICT_TOO_MANY_HOLDS;
     s->limit = e->terms->max_per_owner;
     if (owner && e->terms->max_per_owner && e->stale) /* see decide_terms */

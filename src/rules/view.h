@@ -58,10 +58,10 @@ struct hold {
     int64_t key, fence, expires_at, max_expires_at;
     int64_t last_seq; /* of its last row in the log, as decided */
     struct event *event;
-    struct hold *next;        /* in its bucket */
-    struct heap_node due;     /* in the heap of deadlines; its key is expires_at */
-    uint64_t client;          /* hash of the address that it counts against; 0: none */
-    uint64_t owner;           /* owner_hash() of its owner; 0: none */
+    struct hold *next;    /* in its bucket */
+    struct heap_node due; /* in the heap of deadlines; its key is expires_at */
+    uint64_t client; /* the address that it counts against, see base/client_number.h; 0: none */
+    uint64_t owner;  /* owner_hash() of its owner; 0: none */
     struct hold *owner_next;  /* among the live holds of the same owner; see view_owner_holds */
     int64_t payment;          /* number of the payment of its pending booking; 0: none */
     struct area_claim *areas; /* stored behind the seats */

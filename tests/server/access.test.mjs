@@ -410,6 +410,14 @@ describe('callers without a key', () => {
     await server.grant(event, row('C', 2), {}, from('2001:db8::1'));
     assertProblem(await server.hold(event, row('D', 1), {}, from('2001:db8::2')), 429, 'too_many_holds');
     await server.grant(event, row('D', 2));
+    // A subscriber with a whole /48 has no more than eight times as much, also after a restart.
+    const within = (n) => from(`2001:db8:7:${n}::1`);
+    for (let n = 0; n < 8; n++) await server.grant(event, row('EF'[n >> 2], 2, 1 + 2 * (n & 3)), {}, within(n));
+    await server.restart();
+    const refused = await server.hold(event, row('D', 1, 4), {}, within('ffff'));
+    assertProblem(refused, 429, 'too_many_holds');
+    assert.match(refused.json.detail, /2 places, an IPv6 \/48 eight times as many/);
+    await server.grant(event, row('D', 1, 4), {}, from('2001:db8:8::1'));
     await server.stop();
   });
 

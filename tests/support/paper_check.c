@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/client_number.h"
 #include "rules/best.h"
 #include "rules/view_holds.h"
 
@@ -185,13 +186,14 @@ static void check_event(const struct paper_event *pe)
     assert_int_equal(e->sales_close_at, pe->terms.sales_close_at);
 }
 
-/* Asserts that the count of each client address is the sum of its live holds. */
+/* Asserts that the count of an address, or of a /48, is the sum of its live holds. */
 static void check_client(struct paper *p, uint64_t client)
 {
     uint32_t places = 0;
     for (size_t i = 0; i < p->holds.n; i++) {
         const struct hold_row *row = &p->holds.v[i].row;
-        if (row->client == client && row->status == HOLD_ACTIVE)
+        if ((row->client == client || client_number_network(row->client) == client) &&
+            row->status == HOLD_ACTIVE)
             places += places_count(row->n_seats, row->areas, row->n_areas);
     }
     assert_int_equal(view_client_places(p->view, client), places);
@@ -267,6 +269,8 @@ void paper_check(struct paper *p)
         check_hold(p, &p->holds.v[i]);
         if (p->holds.v[i].row.client)
             check_client(p, p->holds.v[i].row.client);
+        if (client_number_network(p->holds.v[i].row.client))
+            check_client(p, client_number_network(p->holds.v[i].row.client));
         if (p->holds.v[i].row.owner)
             check_owner(p, &p->holds.v[i].row);
         if (p->holds.v[i].row.status == HOLD_ACTIVE) {

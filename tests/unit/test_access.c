@@ -13,6 +13,7 @@
 
 #include "api/pages.h"
 #include "api/routes.h"
+#include "base/client_number.h"
 #include "http/access.h"
 #include "http/cors.h"
 
@@ -115,6 +116,20 @@ static void a_client_is_an_ipv4_address_or_an_ipv6_subscriber(void **state)
     assert_true(client("2001:db8:0:1::1") != client("2001:db8:0:2::1"));
     assert_true(client("c000:201::") != client("192.0.2.1"));
     assert_true(client("0.0.0.0") != client("::"));
+}
+
+static uint64_t network(const char *text) { return client_number_network(client(text)); }
+
+static void an_ipv6_subscriber_is_in_the_network_of_its_48(void **state)
+{
+    (void)state;
+    assert_true(network("192.0.2.1") == 0);
+    assert_true(network("2001:db8:0:1::1") != 0);
+    assert_true(network("2001:db8:0:1::1") == network("2001:db8:0:ffff::1"));
+    assert_true(network("2001:db8:0:1::1") != network("2001:db8:1:1::1"));
+    assert_true(network("2001:db8:0:1::1") != client("2001:db8:0:1::1"));
+    assert_true(client_number_v4(0) && client_number_v4(UINT64_MAX) == UINT64_MAX >> 1);
+    assert_true(client_number_v6(0, 0) != client_number_network(client_number_v6(0, 0)));
 }
 
 static struct networks networks(const char *text)
@@ -763,6 +778,7 @@ int main(void)
         cmocka_unit_test(a_socket_address_is_the_same_as_its_text),
         cmocka_unit_test(an_address_is_shown_as_it_is_usually_written),
         cmocka_unit_test(a_client_is_an_ipv4_address_or_an_ipv6_subscriber),
+        cmocka_unit_test(an_ipv6_subscriber_is_in_the_network_of_its_48),
         cmocka_unit_test(networks_have_what_their_bits_say),
         cmocka_unit_test(bad_networks_are_refused_by_name),
         cmocka_unit_test(an_untrusted_peer_cannot_name_its_client),

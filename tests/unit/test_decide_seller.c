@@ -1,6 +1,7 @@
 /* Claims about the seller's commands (block, unblock, open, close, evict) and about the limit on
  * how many places one address may hold.  The paper ledger (tests/support/paper.c) plays the worker.
  */
+#include "base/client_number.h"
 #include "support/fixtures.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #define SEATS 12
 #define ADA UINT64_C(0xada)
-#define BOB UINT64_C(0xb0bb0bb0bb0bb0b0)
+#define BOB UINT64_C(0x70bb0bb0bb0bb0b0)
 
 static struct paper paper;
 static struct event *hall;
@@ -466,6 +467,27 @@ static void the_limit_of_an_address_counts_the_places_of_all_its_holds(void **st
     paper_check(&paper);
 }
 
+/* Eight times as much as one of its /64, whichever of them have it. */
+static void the_addresses_of_an_ipv6_network_have_a_limit_together(void **state)
+{
+    (void)state;
+    limit(1);
+    struct grant first = {0};
+    for (uint64_t i = 0; i < CLIENT_WIDE; i++) {
+        struct grant g = grant_to(client_number_v6(0, i + 1), (uint32_t)i, 1);
+        first = i ? first : g;
+    }
+    assert_int_equal(buy(client_number_v6(0, 99), 8, 1), VERDICT_TOO_MANY_HOLDS);
+    assert_int_equal(buy(client_number_v6(UINT64_MAX, 99), 8, 1), VERDICT_CREATED);
+    assert_int_equal(buy(client_number_v4(99), 9, 1), VERDICT_CREATED);
+    assert_int_equal(release(&first), VERDICT_OK);
+    assert_int_equal(buy(client_number_v6(0, 99), 10, 1), VERDICT_CREATED);
+    assert_int_equal(buy(client_number_v6(0, 100), 11, 1), VERDICT_TOO_MANY_HOLDS);
+    advance_ms(DEF_TTL_MS); /* due holds do not count, swept or not */
+    assert_int_equal(buy(client_number_v6(0, 100), 11, 1), VERDICT_CREATED);
+    paper_check(&paper);
+}
+
 static void without_a_limit_an_address_may_hold_all(void **state)
 {
     (void)state;
@@ -686,6 +708,7 @@ int main(void)
         claim(eviction_answers_by_the_state_of_the_hold),
         claim(an_eviction_behind_a_confirm_in_its_batch_waits),
         claim(the_limit_of_an_address_counts_the_places_of_all_its_holds),
+        claim(the_addresses_of_an_ipv6_network_have_a_limit_together),
         claim(without_a_limit_an_address_may_hold_all),
         claim(a_hold_counts_until_it_ends_in_whichever_way),
         claim(what_ends_in_a_batch_makes_room_in_it),

@@ -17,7 +17,7 @@
 /* A hash begins with one of these, so that no two kinds of scope can meet; the NUL is part of it.
  */
 static const char scope_public[] = "public", scope_keyed[] = "keyed", scope_hold[] = "hold",
-                  scope_network[] = "network";
+                  scope_address[] = "address";
 
 static bool has_control(const char *text, size_t len)
 {
@@ -72,20 +72,22 @@ static void hash_key(struct iovec kind, struct iovec scope, struct text key,
     digest((struct iovec[]){kind, scope, digest_part(key.data, key.len)}, 3, out);
 }
 
-/* A telephone may change its address within a network between two attempts: an IPv4 address counts
- * by its /24, an IPv6 address by its /48.  Beyond that a repeat is judged anew. */
-struct network_scope {
+/* A key may look random and be guessed all the same, and the answer to a repeat has the id of the
+ * hold, which is worth stealing: so nobody but the address that sent the first request gets it.  A
+ * device changes its IPv6 address within its /64 by itself.  From anywhere else a repeat is judged
+ * anew. */
+struct address_scope {
     uint8_t v4;
-    uint8_t bytes[6];
+    uint8_t bytes[8];
 };
 
-static void hash_by_network(struct call *c, struct text key)
+static void hash_by_address(struct call *c, struct text key)
 {
     struct address from = {0};
     (void)access_address(&c->http, &from);
-    struct network_scope scope = {.v4 = from.v4};
-    memcpy(scope.bytes, from.bytes, from.v4 ? 3 : sizeof scope.bytes);
-    hash_key(digest_part(scope_network, sizeof scope_network), digest_part(&scope, sizeof scope),
+    struct address_scope scope = {.v4 = from.v4};
+    memcpy(scope.bytes, from.bytes, from.v4 ? 4 : sizeof scope.bytes);
+    hash_key(digest_part(scope_address, sizeof scope_address), digest_part(&scope, sizeof scope),
              key, c->command.key.hash);
 }
 
@@ -114,7 +116,7 @@ static void hash_in_scope(struct call *c, struct text hold, struct text key)
     else if (hold.data)
         hash_by_hold(c, hold, key);
     else
-        hash_by_network(c, key);
+        hash_by_address(c, key);
 }
 
 bool idempotency_read_for(struct call *c, struct text hold)

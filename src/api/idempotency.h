@@ -13,7 +13,8 @@
  *   callers of a server without any  one scope for all of them: they are all admins
  *   strangers, naming a hold         that hold: whoever has its id may act on it anyway, also from
  *                                    another network
- *   strangers otherwise              the network that the request comes from
+ *   strangers otherwise              the address that the request comes from: an IPv4 address, or
+ *                                    an IPv6 /64
  *
  * Strangers' keys must look random, so that nobody meets or guesses another's and gets the id of
  * another's hold. */

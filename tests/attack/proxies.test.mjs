@@ -139,14 +139,23 @@ for (const kind of ['haproxy', 'nginx']) {
       }
     });
 
-    it('an escape in a path puts no secret into the log of the proxy', async () => {
-      for (const [n, target] of ['/v1/holds/hold_', '/v1/hold%73/hold_', '/%76%31/bookings/bkg_', '/v1/booking%73/bkg_'].entries()) {
-        const secret = `SECRET${n}x`;
-        const answer = await front.get(`${target}${secret}`);
-        assert.equal(answer.status, 404, answer.text);
-        await until('it is logged', () => front.log.includes(answer.headers['x-request-id']));
+    // `$` is the secret part of an id.
+    it('no spelling of a path puts a secret into the log of the proxy', async () => {
+      const targets = ['/v1/holds/hold_$', '/v1/hold%73/hold_$', '/%76%31/bookings/bkg_$', '/v1/booking%73/bkg_$', '/v1//holds/hold_$', '//v1/holds/hold_$', '/v1/holds//hold_$', '/v1/./holds/hold_$',
+        '/x/../v1/holds/hold_$', '/v1/holds/hold_$/', '/V1/holds/hold_$', '/v1/Holds/hold_$', '/v1/holds;a/hold_$', '/v1/holds/hold_$;a', '/v1/hold/hold_$', '/v1/holds/x/hold_$', '/v1/holds/HOLD_$',
+        '/v1/holds/hold_$/renew', '/v1/holds/hold_$/hold_$', '/v1/bookings/bkg_$.json', '/v1/events/hold_$', '/hold_$', '/v1/sessions/ses_$', '/v1/holds/%68old_$', '/v1/holds/hold_$%7f'];
+      for (const [n, target] of targets.entries()) {
+        const secret = `SECRET${String(n).padStart(2, '0')}${'x'.repeat(20)}`;
+        const answer = await front.get(target.replaceAll('$', secret));
+        const id = answer.headers['x-request-id'];
+        if (id) await until('it is logged', () => front.log.includes(id));
         assert.ok(!front.log.includes(secret), target);
       }
+      for (const shown of ['/v1/events/evt_0123456789012345678901234567/seats', '/readyz', '/v1/events', '/holdfast.js']) {
+        await front.get(shown);
+        await until('it is logged', () => front.log.includes(` ${shown} `));
+      }
+      assert.ok(front.log.includes(' /v1/holds/*/renew ') && front.log.includes(' /v1/holds/* '));
     });
 
     it('a body of HTTP/2 is as long as it is, whatever its head says', async () => {

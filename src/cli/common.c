@@ -14,6 +14,7 @@
 #include "base/duration.h"
 #include "base/nearest.h"
 #include "base/status.h"
+#include "cli/render.h"
 
 int cli_exit_code(enum hf_result result)
 {
@@ -33,14 +34,18 @@ int cli_exit_code(enum hf_result result)
     }
 }
 
+/* Much of what is said comes from servers and from other clients of them. */
 void cli_say(const char *command, const char *fmt, ...)
 {
     char text[512];
+    struct buf shown = {0};
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    fprintf(stderr, "holdfast %s: %s\n", command, text);
+    render_text(&shown, text, strlen(text));
+    fprintf(stderr, "holdfast %s: %.*s\n", command, (int)shown.len, shown.len ? shown.data : "");
+    buf_close(&shown);
 }
 
 int cli_misused(const char *command, const char *fmt, ...)

@@ -48,7 +48,8 @@ enum cli_exit {
 
 /* The exit code for the result of a library call. */
 int cli_exit_code(enum hf_result result);
-/* Writes "holdfast run: ..." and a newline to stderr. */
+/* Writes "holdfast run: ..." and a newline to stderr, without characters that a terminal would
+ * obey. */
 __attribute__((format(printf, 2, 3))) void cli_say(const char *command, const char *fmt, ...);
 /* Writes what is wrong with the command line, and where help is, to stderr.  Returns
  * EXIT_BAD_USAGE.

@@ -11,6 +11,7 @@
 #include "cli/common.h"
 #include "cli/holders.h"
 #include "cli/options.h"
+#include "cli/render.h"
 
 static const char usage[] =
     "usage: holdfast lock get NAME [OPTION...]\n"
@@ -172,17 +173,21 @@ static void put_state_json(struct buf *b, const char *name, const struct hf_lock
 
 static void put_state(struct buf *b, const char *name, const struct hf_lock_state *state)
 {
-    buf_printf(b, "%s: %s, %zu waiting, last fence %" PRId64 "\n", name,
-               state->n_holders ? "held" : "free", state->n_waiters, state->last_fence);
+    render_text(b, name, strlen(name));
+    buf_printf(b, ": %s, %zu waiting, last fence %" PRId64 "\n", state->n_holders ? "held" : "free",
+               state->n_waiters, state->last_fence);
     for (size_t i = 0; i < state->n_holders; i++) {
         const struct hf_holder *h = state->holders[i];
-        buf_printf(b, "  holder %s %s fence %" PRId64 " for %" PRId64 " ms  %s\n", h->owner,
-                   mode_name(h->mode), h->fence, h->remaining_ms, h->label);
+        buf_printf(b, "  holder %s %s fence %" PRId64 " for %" PRId64 " ms  ", h->owner,
+                   mode_name(h->mode), h->fence, h->remaining_ms);
+        render_text(b, h->label, strlen(h->label));
+        buf_char(b, '\n');
     }
     for (size_t i = 0; i < state->n_waiters; i++) {
         const struct hf_holder *h = state->waiters[i];
-        buf_printf(b, "  waiter %s %s priority %d  %s\n", h->owner, mode_name(h->mode), h->priority,
-                   h->label);
+        buf_printf(b, "  waiter %s %s priority %d  ", h->owner, mode_name(h->mode), h->priority);
+        render_text(b, h->label, strlen(h->label));
+        buf_char(b, '\n');
     }
 }
 

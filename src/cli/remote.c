@@ -20,6 +20,10 @@
 #define TRY_MS 10000                     /* of one exchange */
 #define PAUSE_MS 100                     /* before the first repetition; doubled for each other */
 #define PAUSE_MAX_MS 2000
+/* How often a question without an effect is asked of a server that closes the connection instead of
+ * answering: for three seconds.  Of a request that may have been carried out, the outcome is worth
+ * the whole time. */
+#define CLOSED_MAX 6
 #define SILENCE_MS 45000 /* a stream has a comment every 15 s */
 
 /* ---- the server and the key ---- */
@@ -212,6 +216,8 @@ struct attempt {
     enum ended ended;
     int64_t pause_ms; /* that the server asked for; 0: none */
     bool is_unreachable;
+    bool is_hopeless; /* another try would end in the same way */
+    int n_closed;     /* tries so far whose answer was lost */
     struct hf_err err;
 };
 
@@ -231,12 +237,15 @@ static bool has_code(const struct http_response *answer, const char *code)
     return has;
 }
 
-static void judge(struct attempt *a, enum hf_status status, const struct http_response *answer)
+static void judge(struct attempt *a, bool is_question, enum hf_status status,
+                  const struct http_response *answer)
 {
     a->is_unreachable = status == HF_UNAVAILABLE;
     a->pause_ms = 0;
     if (status != HF_OK) {
         a->ended = status == HF_OUTCOME_UNKNOWN ? MAY_BE_DONE : NOTHING_DONE;
+        a->n_closed += a->ended == MAY_BE_DONE;
+        a->is_hopeless = answer->is_too_large || (is_question && a->n_closed >= CLOSED_MAX);
         return;
     }
     a->pause_ms = retry_after_ms(answer);
@@ -258,14 +267,16 @@ static struct attempt try_until_known(struct remote *r, struct http_request *req
                                       struct http_response *ret, bool *ret_may_be_done)
 {
     int64_t until_ms = now_ms() + r->timeout_ms, pause_ms = PAUSE_MS;
+    bool is_question = strcmp(request->method, "GET") == 0 && !r->is_patient;
     struct attempt a = {0};
     *ret_may_be_done = false;
     for (;;) {
         int64_t left_ms = until_ms - now_ms();
         request->timeout_ms = left_ms < 1 ? 1 : left_ms < TRY_MS ? left_ms : TRY_MS;
-        judge(&a, http_client_call(r->client, request, ret, &a.err), ret);
+        enum hf_status status = http_client_call(r->client, request, ret, &a.err);
+        judge(&a, is_question, status, ret);
         *ret_may_be_done |= a.ended == MAY_BE_DONE;
-        if (a.ended == DONE || a.err.code == HF_INVALID_REQUEST)
+        if (a.ended == DONE || a.err.code == HF_INVALID_REQUEST || a.is_hopeless)
             return a;
         if (a.is_unreachable && !*ret_may_be_done && !r->is_patient)
             return a;

@@ -461,6 +461,11 @@ static int print_page(struct call *c, bool has_header, size_t *ret_n, bool *ret_
     const json_t *last = json_array_get(rows, json_array_size(rows) - 1);
     *ret_n = json_array_size(rows);
     *ret_more = json_is_true(json_object_get(page, "has_more")) && json_is_string(cursor);
+    if (*ret_more && json_equal(cursor, json_object_get(c->fields, "cursor"))) {
+        cli_say(c->remote.command, "the server's list does not go on: a page leads to itself");
+        json_decref(page);
+        return EXIT_NO_BACK_END;
+    }
     if (*ret_more)
         json_object_set(c->fields, "cursor", cursor);
     else if (c->pause_ms && json_object_get(last, "seq")) {

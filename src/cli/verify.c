@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/wait.h"
 #include "cli/common.h"
+#include "cli/render.h"
 #include "cli/verify_gate.h"
 #include "cli/verify_names.h"
 #include "ledger/verify.h"
@@ -34,6 +35,14 @@ static const char usage[] =
 
 static size_t checks_made(bool with_gate) { return with_gate ? VERIFY_COUNT : VERIFY_GATE; }
 
+static void print_example(int64_t k, const char *example)
+{
+    struct buf b = {0};
+    render_text(&b, example, strlen(example));
+    printf("%s %.*s", k ? ";" : ":", (int)b.len, b.len ? b.data : "");
+    buf_close(&b);
+}
+
 static void print_text(const struct verify_report *report, bool with_gate)
 {
     for (size_t i = 0; i < checks_made(with_gate); i++) {
@@ -43,14 +52,14 @@ static void print_text(const struct verify_report *report, bool with_gate)
         if (c->violations)
             printf(": %lld not so", (long long)c->violations);
         for (int64_t k = 0; k < c->violations && k < VERIFY_EXAMPLES; k++)
-            printf("%s %s", k ? ";" : ":", c->examples[k]);
+            print_example(k, c->examples[k]);
         putchar('\n');
     }
     if (report->owed) {
         printf("%-4s %-8s %9lld %-8s  %s", "I9", "owed", (long long)report->owed, "payments",
                "money that must go back, and whose last refund has failed");
         for (int64_t k = 0; k < report->owed && k < VERIFY_EXAMPLES; k++)
-            printf("%s %s", k ? ";" : ":", report->owed_examples[k]);
+            print_example(k, report->owed_examples[k]);
         putchar('\n');
     }
     if (report->unchecked)

@@ -69,6 +69,7 @@ struct http_response {
     int status;
     struct buf body;    /* body.data[body.len] is NUL */
     struct buf headers; /* "Name: value" and a NUL each; read with http_response_header */
+    bool is_too_large;  /* of a call that failed: because more came than the client takes */
 };
 
 /* `options` may be NULL. */

@@ -208,6 +208,7 @@ static void clear_response(struct http_response *response)
 {
     response->status = 0;
     response->body.len = response->headers.len = 0;
+    response->is_too_large = false;
 }
 
 enum hf_status transfer_begin(struct transfer *t, struct hf_err *err)
@@ -253,6 +254,7 @@ void transfer_end(struct transfer *t, CURLcode code)
         hf_err_set(&exchange->err, t->times_sent ? HF_OUTCOME_UNKNOWN : HF_UNAVAILABLE,
                    "%s: %.120s", t->origin, why);
     clear_response(response);
+    response->is_too_large = t->too_large;
 }
 
 struct transfer *transfer_new(const struct http_client_options *options)

@@ -431,6 +431,63 @@ describe('an answer that is lost', () => {
   });
 });
 
+// A server that is not Holdfast, or that means harm: the command ends, and says why.
+describe('a server that does not answer as it should', () => {
+  const answered = (res, body) => { res.writeHead(200, { 'Content-Type': 'application/json' }); res.end(JSON.stringify(body)); return 'answered'; };
+  const ask = async (on, ...args) => {
+    const front = await startFront(on);
+    const answer = await command(args, { env: { HOLDFAST_SERVER: front.url } });
+    front.close();
+    return { ...answer, n: front.seen.length };
+  };
+
+  it('sends what a terminal would obey: nothing of that is printed, by lock commands neither', async () => {
+    const problem = (req, res) => {
+      res.writeHead(403, { 'Content-Type': 'application/problem+json' });
+      res.end(JSON.stringify({ title: 'No\u001b]0;title\u0007', detail: 'not \u001b[2Jyou\u009b', status: 403, code: 'forbidden' }));
+      return 'answered';
+    };
+    const front = await startFront(problem);
+    const lock = front.url.replace('http:', 'holdfast:');
+    for (const args of [['event', 'list'], ['run', '--lock', lock, 'x', '--', 'true'], ['lock', 'show', '--lock', lock, 'x'], ['doctor', lock]]) {
+      const { code, stdout, stderr } = await command(args, { env: { HOLDFAST_SERVER: front.url } });
+      assert.notEqual(code, 0);
+      assert.doesNotMatch(stdout + stderr, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/, args.join(' '));
+      assert.match(stdout + stderr, /No\?\]0;title\?/, args.join(' '));
+    }
+    front.close();
+  });
+
+  it('lists a page that leads to itself once', async () => {
+    for (const data of [[{ id: 'evt_1' }], []]) {
+      const { code, stderr, n } = await ask((req, res) => answered(res, { data, has_more: true, next_cursor: 'same' }), 'event', 'list');
+      assert.deepEqual([code, n <= 2], [69, true], stderr);
+      assert.match(stderr, /the server's list does not go on/);
+    }
+  });
+
+  it('closes every connection: a question is asked a few times, and not for half a minute', async () => {
+    const { code, stderr, n } = await ask((req, res) => { res.socket.destroy(); return 'answered'; }, 'event', 'list');
+    assert.equal(code, 69);
+    assert.ok(n >= 2 && n <= 12, `${n} tries`); // libcurl may send one again on a new connection
+    assert.match(stderr, /closed|empty reply|reset/i);
+  });
+
+  it('never ends its answer: the command takes no more than it can use', async () => {
+    const chunk = Buffer.alloc(4 << 20, ' ');
+    const { code, stderr, n } = await ask((req, res) => {
+      const more = () => { while (!res.destroyed && res.write(chunk)); };
+      res.writeHead(200);
+      res.on('drain', more).on('error', () => {});
+      more();
+      return 'answered';
+    }, 'event', 'list', '--timeout', '2m');
+    assert.equal(code, 69, stderr);
+    assert.match(stderr, /the response is too large/);
+    assert.ok(n <= 6, `${n} tries`); // one, unless the machine is so busy that ten seconds are not enough for it
+  });
+});
+
 describe('event watch', () => {
   const lines = (watch) => watch.stdout.trim().split('\n').filter(Boolean);
 

@@ -15,6 +15,16 @@ void lock_call_close(struct lock_call *lock)
 
 /* ---- elsewhere ---- */
 
+/* Writes a name of a path, which request_name has left room behind for a NUL. */
+static void put_name(struct buf *out, const struct buf *name)
+{
+    name->data[name->len] = '\0';
+    for (size_t at = 0; at <= name->len; at += strlen(name->data + at) + 1) {
+        buf_str(out, at ? "%00" : "");
+        buf_percent(out, name->data + at);
+    }
+}
+
 /* Writes the request's path and query again, as the route and the parameters have them. */
 static void put_target(struct request *r, struct buf *out)
 {
@@ -24,9 +34,7 @@ static void put_target(struct request *r, struct buf *out)
             buf_char(out, *p);
             continue;
         }
-        const struct buf *name = request_name(r, segment->data, segment->len);
-        r->name.data[name->len] = '\0'; /* request_name leaves room for it */
-        buf_percent(out, name->data);
+        put_name(out, request_name(r, segment->data, segment->len));
         segment = &r->segment2;
     }
     for (unsigned i = 0; i < r->n_parameters; i++) {

@@ -281,11 +281,21 @@ const char *request_header(const struct request *r, const char *name)
     return NULL;
 }
 
+/* A name has a length, so %00 can be what it says; as it is it would be the name %2500. */
 const struct buf *request_name(struct request *r, const char *text, size_t len)
 {
+    static const char nul[] = "%00";
+    const size_t nul_len = sizeof nul - 1;
     r->name.len = 0;
     buf_reserve(&r->name, len + 1);
-    r->name.len = text_unescape_name(text, len, r->name.data);
+    for (const char *end = text + len, *stop; text <= end; text = stop + nul_len) {
+        stop = memmem(text, (size_t)(end - text), nul, nul_len);
+        size_t part = stop ? (size_t)(stop - text) : (size_t)(end - text);
+        r->name.len += text_unescape_name(text, part, r->name.data + r->name.len);
+        if (!stop)
+            break;
+        r->name.data[r->name.len++] = '\0';
+    }
     return &r->name;
 }
 

@@ -13,8 +13,8 @@ struct text {
 };
 
 /* Percent-decodes a path or query value in place and returns the new length.  %00 stays as it is:
- * decoded, it would end the string early and make two paths equal.  %2F and %25 stay for
- * text_unescape_name: decoded, a slash in a name would end its segment. */
+ * decoded, it would end the string early and make two paths equal; request_name decodes it.  %2F
+ * and %25 stay for text_unescape_name: decoded, a slash in a name would end its segment. */
 size_t text_unescape(char *text);
 /* Decodes %2F and %25 in a name that was found in a path or query.  `out` has room for `len` bytes,
  * and may be `text`.  Returns the length of the result. */

@@ -22,7 +22,7 @@ describe('names', () => {
   const bad = {
     '%2F': 'an empty level', 'a%2F': 'an empty last level', '%2Fa': 'an empty first level', 'a%2F%2Fb': 'an empty level between',
     [`${'x%2F'.repeat(16)}x`]: '17 levels', ['x'.repeat(256)]: '256 bytes', ['%C3%A9'.repeat(128)]: '256 bytes of 128 characters',
-    'a%0Ab': 'a line feed', 'a%7Fb': 'DEL', '%1B': 'an escape', '%FF': 'no UTF-8', 'a%C3': 'half a character', '%ED%A0%80': 'a surrogate',
+    'a%0Ab': 'a line feed', '%00': 'a NUL', 'a%00b': 'a NUL within', 'a%7Fb': 'DEL', '%1B': 'an escape', '%FF': 'no UTF-8', 'a%C3': 'half a character', '%ED%A0%80': 'a surrogate',
   };
   for (const [segment, what] of Object.entries(bad)) {
     it(`must not have ${what}`, async () => {
@@ -38,7 +38,7 @@ describe('names', () => {
   }
 
   it('may have 255 bytes and 16 levels', async () => {
-    for (const name of ['x'.repeat(255), Array(16).fill('x').join('/'), 'é'.repeat(127)]) {
+    for (const name of ['x'.repeat(255), Array(16).fill('x').join('/'), 'é'.repeat(127), '%00', '%2500']) {
       const { owner } = await ann.take(name);
       assertOk(await ann.release(name, owner));
     }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/utf8.h"
 #include "sandbox/refuse.h"
@@ -68,6 +69,24 @@ static bool read_text(const struct order *o, const char *name, size_t max, const
     return true;
 }
 
+/* A place of the shop: a page, or a scheme of its app, and nothing that a browser would read from
+ * the buyer's own disk, or run. */
+static bool is_shop_url(const char *url)
+{
+    static const char *const refused[] = {"file", "javascript", "vbscript",  "data",
+                                          "blob", "about",      "filesystem"};
+    size_t len = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    bool is_page = strncasecmp(url, "http:", 5) == 0 || strncasecmp(url, "https:", 6) == 0;
+    if (!isalpha((unsigned char)*url) || strncmp(url + len, "://", 3) != 0)
+        return false;
+    if (is_page && (!url[len + 3] || strchr("/?#", url[len + 3]))) /* no host */
+        return false;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (strlen(refused[i]) == len && strncasecmp(url, refused[i], len) == 0)
+            return false;
+    return true;
+}
+
 /* An address that a browser can be sent to.  It becomes part of a header, so it is plain ASCII. */
 static bool read_url(const struct order *o, const char *name, const char **ret_url,
                      struct api_error *ret)
@@ -78,7 +97,7 @@ static bool read_url(const struct order *o, const char *name, const char **ret_u
     const char *p = url ? url : "";
     while (*p > ' ' && *p < 0x7f)
         p++;
-    if (url && (*p || !strstr(url, "://"))) {
+    if (url && (*p || !is_shop_url(url))) {
         refuse_parameter(ret, "url_invalid", name, "Not a valid URL");
         return false;
     }

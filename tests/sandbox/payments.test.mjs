@@ -372,7 +372,10 @@ describe('refusals', () => {
     await refusal(create({ payment_method_types: ['sofort'] }), StripeInvalidRequestError, { param: 'payment_method_types' });
     await refusal(create({ payment_method: 'pm_none' }), StripeInvalidRequestError, { code: 'resource_missing', param: 'payment_method' });
     await refusal(create({ return_url: 'https://shop.example/\r\nSet-Cookie: a=b' }), StripeInvalidRequestError, { code: 'url_invalid', param: 'return_url' });
-    await refusal(create({ return_url: 'shop' }), StripeInvalidRequestError, { code: 'url_invalid' });
+    for (const url of ['shop', 'file:///etc/passwd', 'FILE://host/x', 'javascript://%0aalert(1)', 'data://x', 'https://', 'https:///x', '://x', '1://x', 'a b://x']) {
+      await refusal(create({ return_url: url }), StripeInvalidRequestError, { code: 'url_invalid' });
+    }
+    for (const url of ['http://127.0.0.1:1/back', 'com.example.shop://paid']) assert.ok((await create({ return_url: url })).id); // an app's own scheme, as with Stripe
     await refusal(create({ expand: ['moon'] }), StripeInvalidRequestError, { param: 'expand' });
     await refusal(create({ metadata: { ['k'.repeat(41)]: 'v' } }), StripeInvalidRequestError, { param: 'metadata' });
     await refusal(create({ metadata: { k: 'v'.repeat(501) } }), StripeInvalidRequestError, { param: 'metadata' });

@@ -137,7 +137,7 @@ static const char *duplicate_name(const json_error_t *error, char out[64])
 
 bool json_is_moderate(const char *text, size_t len, size_t max)
 {
-    size_t containers = 0, commas = 0;
+    size_t containers = 0, commas = 0, token = 0; /* where the string or number began */
     bool in_string = false;
     for (size_t i = 0; i < len; i++) {
         char c = text[i];
@@ -148,7 +148,11 @@ bool json_is_moderate(const char *text, size_t len, size_t max)
             in_string = c == '"';
             containers += c == '{' || c == '[';
             commas += c == ',';
+            if (strchr("\"{}[],: \t\r\n", c))
+                token = i;
         }
+        if (i - token > JSON_TOKEN_MAX)
+            return false;
     }
     return containers <= max && commas / 4 <= max;
 }

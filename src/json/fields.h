@@ -30,7 +30,9 @@ const char *json_fault(const json_error_t *error);
 
 /* Counts the objects, lists and values of a text, which need not be JSON, without reading it.
  * Returns false if there are so many that reading it would take much more memory than its length:
- * `max` objects and lists, or four times as many values.  O(length). */
+ * `max` objects and lists, or four times as many values.  So does a string or a number of more than
+ * JSON_TOKEN_MAX bytes, of which the reader makes several copies.  O(length). */
+#define JSON_TOKEN_MAX ((size_t)1 << 20)
 bool json_is_moderate(const char *text, size_t len, size_t max);
 
 /* Fails if a key is not one of `known`, which ends with NULL. */

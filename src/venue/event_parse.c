@@ -208,7 +208,8 @@ bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event
     json_t *json = NULL;
     if (!json_is_moderate(rest->data, rest->len, JSON_CONTAINERS_MAX))
         (void)hf_err_set(err, HF_INVALID_REQUEST,
-                         "body has more than 1000000 objects and lists, or 4000000 values");
+                         "body has more than 1000000 objects and lists, or 4000000 values, or a "
+                         "text of more than a megabyte");
     else
         json = parse_body(rest, false, err);
     *ret_lacks_plan = json ? !json_object_get(json, "plan")

@@ -135,7 +135,9 @@ static bool read_cut_rows(struct plan_reader *p, const struct point *zone, struc
         json_error_t error;
         if (!json_is_moderate(row->text, row->len, JSON_CONTAINERS_MAX)) {
             const struct fields f = {.path = "", .err = p->err};
-            (void)field_fail(&f, "", "has more than 1000000 objects and lists");
+            (void)field_fail(
+                &f, "",
+                "has more than 1000000 objects and lists, or a text of more than a megabyte");
             return fail_under(p->err, "rows", n);
         }
         json_t *json =

@@ -478,6 +478,17 @@ describe('listed seats', () => {
     }
   });
 
+  // The reader of JSON makes four copies of a text, so that 63 MB of it would take 250.
+  it('a text or a number of more than a megabyte is refused before it is read', WITHOUT_LEDGER, async () => {
+    const long = JSON.stringify('x'.repeat((1 << 20) + 1)), most = JSON.stringify('x'.repeat((1 << 20) - 2));
+    const text = JSON.stringify(planEvent(gridPlan()));
+    for (const value of [long, `{"a":[${long}]}`, long.replaceAll('x', '1').slice(1, -1)]) {
+      assertInvalid(await server.post('/v1/events', text.replace('{', `{"metadata":${value},`)), 'a text of more than a megabyte');
+    }
+    assertInvalid(await server.post('/v1/events', text.replace('"seats":[', `"uuid":${long},"seats":[`)), 'plan.zones[0].rows[0] has');
+    assertInvalid(await server.post('/v1/events', text.replace('{', `{"metadata":${most},`)), 'metadata');
+  });
+
   it('in a hall that lies left of and above the origin the focus is above the middle', async () => {
     const seats = [-150, -120, -90, -60, -30].map((x, i) => ({ label: `${i}`, x, y: -40 }));
     const event = assertOk(await create([{ name: 'S', category: 'A', rows: [{ name: 'A', seats }] }]), 201);

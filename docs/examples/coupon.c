@@ -79,6 +79,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", fault.msg);
         return 1;
     }
+    (void)remove(database); /* each run has a new coupon, and on memory: fences that begin anew */
     if (sqlite3_open(database, &db) != SQLITE_OK ||
         sqlite3_exec(db, "CREATE TABLE coupon (left INTEGER); INSERT INTO coupon VALUES (3)", NULL,
                      NULL, NULL) != SQLITE_OK) {

@@ -105,7 +105,7 @@ static bool postgres_answers(int port, char ret_version[64])
     return good;
 }
 
-/* ---- etcd and ZooKeeper: a line is sent, the answer is read until the server closes ---- */
+/* ---- etcd, ZooKeeper, holdfastd: a line is sent, the answer read until the server closes ---- */
 
 static bool ask(int port, const char *text, char *ret, size_t size)
 {
@@ -223,6 +223,37 @@ static bool zookeeper_answers(int port, char ret_version[64])
            sscanf(answer, "Zookeeper version: %63[0-9.]", ret_version) == 1;
 }
 
+/* ---- holdfastd ---- */
+
+static bool holdfast_is_installed(void)
+{
+    char path[LAUNCH_PATH_SIZE];
+    return launch_find_holdfastd(path);
+}
+
+static bool holdfast_prepare(const struct coordinator_node *node, struct launch *l,
+                             char text[4][160])
+{
+    (void)snprintf(text[0], 160, "127.0.0.1:%d", node->port);
+    const char *const args[] = {NULL,   "--listen",    text[0], "--data",
+                                "data", "--log-level", "warn",  NULL};
+    memcpy(l->args, args, sizeof args);
+    return launch_find_holdfastd(l->path);
+}
+
+/* The first kilobyte of the metrics has the version. */
+static bool holdfast_answers(int port, char ret_version[64])
+{
+    char answer[1024];
+    if (!ask(port, "GET /v1/cell HTTP/1.0\r\n\r\n", answer, sizeof answer) ||
+        !strstr(answer, "\"role\":\"master\""))
+        return false;
+    const char *at = ask(port, "GET /metrics HTTP/1.0\r\n\r\n", answer, sizeof answer)
+                         ? strstr(answer, "{version=\"")
+                         : NULL;
+    return at && sscanf(at, "{version=\"%63[^\"]", ret_version) == 1;
+}
+
 /* ---- the table ---- */
 
 static bool memory_answers(int port, char ret_version[64])
@@ -303,4 +334,15 @@ const struct coordinator_node_kind coordinator_node_kinds[COORDINATOR_KINDS] = {
                                .prepare = zookeeper_prepare,
                                .answers = zookeeper_answers,
                                .death_signal = SIGKILL},
+    [COORDINATOR_HOLDFAST] = {.name = "holdfast",
+                              .scheme = "holdfast://",
+                              .database = "",
+                              .n_nodes = 1,
+                              .title = "holdfastd",
+                              .no_steps = boot_clock,
+                              .is_installed = holdfast_is_installed,
+                              .prepare = holdfast_prepare,
+                              .answers = holdfast_answers,
+                              .death_signal = SIGKILL,
+                              .is_ours = true},
 };

@@ -22,6 +22,10 @@ struct coordinator_node_kind {
     /* Returns whether it answers, and copies its version. */
     bool (*answers)(int port, char ret_version[64]);
     int death_signal;
+    /* It is the holdfastd beside this program.  It runs as the user of this process, since another
+     * might not be able to read it, without the variables that are meant for another server, and
+     * its clock has no steps. */
+    bool is_ours;
 };
 
 extern const struct coordinator_node_kind coordinator_node_kinds[COORDINATOR_KINDS];

@@ -24,7 +24,6 @@
 #define PORT_TRIES 100
 #define START_TRIES 5 /* another program may take the port in between; old children may linger */
 #define CHILDREN_MAX 1024
-#define ENVIRONMENT_MAX 1024
 #define FAKETIME "../lib/*/faketime/libfaketime.so.1"
 
 static const struct coordinator_node_kind *kind_of(const struct coordinator *c)
@@ -123,23 +122,19 @@ static bool write_offset(const struct coordinator_node *node, int64_t seconds, s
  * libraries, so that Redis uses its malloc: jemalloc looks at the clock, and libfaketime
  * allocates. */
 static bool write_environment(const struct coordinator_node *node, char texts[2][LAUNCH_PATH_SIZE],
-                              char *out[ENVIRONMENT_MAX])
+                              char *out[LAUNCH_ENVIRONMENT_MAX])
 {
     char library[LAUNCH_PATH_SIZE - 32];
     static char no_cache[] = "FAKETIME_NO_CACHE=1", monotonic[] = "DONT_FAKE_MONOTONIC=1",
                 also_monotonic[] = "FAKETIME_DONT_FAKE_MONOTONIC=1";
     char found[LAUNCH_PATH_SIZE];
-    size_t n = 0;
     if (!launch_find_beside(FAKETIME, found) || strlen(found) >= sizeof library)
         return false;
     memcpy(library, found, strlen(found) + 1);
-    for (char **at = environ; *at && n < ENVIRONMENT_MAX - 8; at++)
-        if (strncmp(*at, "LD_PRELOAD=", 11) != 0)
-            out[n++] = *at;
     (void)snprintf(texts[0], LAUNCH_PATH_SIZE, "LD_PRELOAD=%s:libc.so.6", library);
     (void)snprintf(texts[1], LAUNCH_PATH_SIZE, "FAKETIME_TIMESTAMP_FILE=%s/clock", node->dir);
     char *const more[] = {texts[0], texts[1], no_cache, monotonic, also_monotonic, NULL};
-    memcpy(&out[n], more, sizeof more);
+    launch_environment("LD_PRELOAD=", more, out);
     return true;
 }
 
@@ -165,10 +160,10 @@ static bool answers(const void *ctx)
 static bool start_once(struct coordinator *c, struct coordinator_node *node, struct hf_err *err)
 {
     const struct coordinator_node_kind *kind = kind_of(c);
-    char text[4][160], more[2][LAUNCH_PATH_SIZE], *environment[ENVIRONMENT_MAX];
+    char text[4][160], more[2][LAUNCH_PATH_SIZE], *environment[LAUNCH_ENVIRONMENT_MAX];
     struct launch l = {.dir = node->dir,
                        .log = "server.log",
-                       .user = launch_user(),
+                       .user = kind->is_ours ? NULL : launch_user(),
                        .out = -1,
                        .death_signal = kind->death_signal};
     if (!kind->prepare(node, &l, text) ||
@@ -176,7 +171,11 @@ static bool start_once(struct coordinator *c, struct coordinator_node *node, str
         (void)hf_err_set(err, HF_UNAVAILABLE, "%s or faketime is not in PATH", kind->title);
         return false;
     }
-    if (c->has_steps)
+    if (kind->is_ours) {
+        char *const none[] = {NULL};
+        launch_environment("HOLDFAST_", none, environment);
+    }
+    if (c->has_steps || kind->is_ours)
         l.environment = environment;
     node->pid = launch_start(&l);
     const struct question question = {.c = c, .port = node->port};

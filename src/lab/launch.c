@@ -70,6 +70,28 @@ bool launch_find_beside(const char *pattern, char ret[LAUNCH_PATH_SIZE])
     return find_in_path(pattern, find_glob, ret);
 }
 
+bool launch_find_holdfastd(char ret[LAUNCH_PATH_SIZE])
+{
+    ssize_t len = readlink("/proc/self/exe", ret, LAUNCH_PATH_SIZE - sizeof "/holdfastd");
+    if (len <= 0)
+        return false;
+    ret[len] = '\0';
+    char *slash = strrchr(ret, '/');
+    memcpy(slash, "/holdfastd", sizeof "/holdfastd");
+    return access(ret, X_OK) == 0;
+}
+
+void launch_environment(const char *without, char *const *more, char *ret[LAUNCH_ENVIRONMENT_MAX])
+{
+    size_t n = 0, n_more = 0;
+    while (more[n_more])
+        n_more++;
+    for (char **at = environ; *at && n + n_more < LAUNCH_ENVIRONMENT_MAX - 1; at++)
+        if (strncmp(*at, without, strlen(without)) != 0)
+            ret[n++] = *at;
+    memcpy(&ret[n], more, (n_more + 1) * sizeof *more);
+}
+
 const struct passwd *launch_user(void)
 {
     if (getuid() != 0)

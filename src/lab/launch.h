@@ -13,6 +13,7 @@
 #define LAUNCH_ARGS_MAX 28
 #define LAUNCH_START_MS_MAX 30000
 #define LAUNCH_STOP_MS_MAX 10000
+#define LAUNCH_ENVIRONMENT_MAX 1024
 
 struct passwd;
 
@@ -33,8 +34,13 @@ bool launch_find(const char *program, char ret[LAUNCH_PATH_SIZE]);
 /* Finds the file that a pattern of glob(7) names, relative to one of the directories in PATH; of
  * several, the last.  "../share/java/x.jar" finds /usr/share/java/x.jar. */
 bool launch_find_beside(const char *pattern, char ret[LAUNCH_PATH_SIZE]);
+/* Finds the holdfastd beside this program. */
+bool launch_find_holdfastd(char ret[LAUNCH_PATH_SIZE]);
 /* The user that servers run as; NULL for the user of this process. */
 const struct passwd *launch_user(void);
+/* Fills in `ret` with the environment of this process without the variables that begin with
+ * `without`, and with `more`, a list of "NAME=VALUE" that ends with NULL. */
+void launch_environment(const char *without, char *const *more, char *ret[LAUNCH_ENVIRONMENT_MAX]);
 
 /* Returns the process id, or a negative number with errno. */
 pid_t launch_start(struct launch *l);

@@ -19,7 +19,6 @@
 #include "lab/launch.h"
 
 #define REMOVE_TRIES_MAX 1000
-#define ENVIRONMENT_MAX 1024
 
 bool servers_have_postgres(void)
 {
@@ -198,17 +197,6 @@ bool servers_start_redis(struct servers *s, struct hf_err *err)
 
 /* ---- holdfastd ---- */
 
-static bool find_holdfastd(char ret[LAUNCH_PATH_SIZE])
-{
-    ssize_t len = readlink("/proc/self/exe", ret, LAUNCH_PATH_SIZE - sizeof "/holdfastd");
-    if (len <= 0)
-        return false;
-    ret[len] = '\0';
-    char *slash = strrchr(ret, '/');
-    memcpy(slash, "/holdfastd", sizeof "/holdfastd");
-    return access(ret, X_OK) == 0;
-}
-
 /* The first line that holdfastd prints is "holdfastd listening on http://...". */
 static bool read_url(int fd, char ret[SERVER_URL_SIZE])
 {
@@ -223,30 +211,23 @@ static bool read_url(int fd, char ret[SERVER_URL_SIZE])
     return good;
 }
 
-/* The environment of this process without the variables meant for another holdfastd, and with these
- * two.  URLs are passed here and not as arguments because they may contain passwords. */
-static void write_environment(char *out[ENVIRONMENT_MAX], char *ledger, char *gate)
-{
-    size_t n = 0;
-    for (char **at = environ; *at && n < ENVIRONMENT_MAX - 3; at++)
-        if (strncmp(*at, "HOLDFAST_", 9) != 0)
-            out[n++] = *at;
-    if (ledger)
-        out[n++] = ledger;
-    if (gate)
-        out[n++] = gate;
-    out[n] = NULL;
-}
-
 bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *gate,
                              struct hf_err *err)
 {
     int ends[2];
-    char data[96], ledger_text[1024], gate_text[1024], *environment[ENVIRONMENT_MAX];
+    char data[96], ledger_text[1024], gate_text[1024], *environment[LAUNCH_ENVIRONMENT_MAX];
     (void)snprintf(data, sizeof data, "%s/holdfastd", s->dir);
     (void)snprintf(ledger_text, sizeof ledger_text, "HOLDFAST_LEDGER=%s", ledger ? ledger : "");
     (void)snprintf(gate_text, sizeof gate_text, "HOLDFAST_GATE=%s", gate ? gate : "");
-    write_environment(environment, ledger ? ledger_text : NULL, gate ? gate_text : NULL);
+    /* URLs are no arguments, because they may contain passwords.  The variables of this process
+     * are meant for another holdfastd. */
+    char *more[3] = {NULL};
+    size_t n = 0;
+    if (ledger)
+        more[n++] = ledger_text;
+    if (gate)
+        more[n++] = gate_text;
+    launch_environment("HOLDFAST_", more, environment);
     struct launch l = {
         .args = {NULL, "--listen", "127.0.0.1:0", "--data", data, "--log-level", "warn", NULL},
         .dir = s->dir,
@@ -254,7 +235,7 @@ bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *
         .environment = environment,
         .death_signal = SIGKILL,
     };
-    if (!find_holdfastd(l.path)) {
+    if (!launch_find_holdfastd(l.path)) {
         (void)hf_err_set(err, HF_UNAVAILABLE, "holdfastd is not beside this program");
         return false;
     }

@@ -1,4 +1,4 @@
-// `holdfast lab locks`: the quick form over a file and a real Redis, its JSON, its table, and its part of the report.
+// `holdfast lab locks`: the quick form over a file, a real Redis and a real holdfastd, its JSON, its table, and its part of the report.
 // backends: own
 // time limit: 480 s
 
@@ -14,7 +14,7 @@ const FAULTS = ['client_paused', 'client_killed', 'server_killed', 'server_empty
 const hasFaketime = fs.readdirSync('/usr/lib').some((dir) => fs.existsSync(`/usr/lib/${dir}/faketime/libfaketime.so.1`));
 
 describe('holdfast lab locks', () => {
-  let told; // by sqlite and by redis, each measured by a process of its own
+  let told; // by sqlite, by redis and by holdfast, each measured by a process of its own
   const of = (name) => drivers().find(({ driver }) => driver === name);
   const drivers = () => told.flatMap(({ drivers: measured }) => measured);
 
@@ -26,7 +26,7 @@ describe('holdfast lab locks', () => {
     speed: isSeen(old.speed) ? old.speed : now.speed,
     traffic: isSeen(old.traffic) ? old.traffic : now.traffic,
     hand_over: now.hand_over.map((crowd, i) => (isSeen(old.hand_over[i]) ? old.hand_over[i] : crowd)),
-    faults: Object.fromEntries(FAULTS.map((name) => [name, isSeen(old.faults[name]) && old.faults[name].overlapped !== 0 ? old.faults[name] : now.faults[name]])),
+    faults: Object.fromEntries(FAULTS.map((name) => [name, isSeen(old.faults[name]) && (old.driver === 'holdfast' || old.faults[name].overlapped !== 0) ? old.faults[name] : now.faults[name]])),
   });
   const measure = async (name) => {
     let all;
@@ -37,18 +37,18 @@ describe('holdfast lab locks', () => {
       assert.equal(one.ok, code === 0);
       all = { ...one, drivers: [all ? merge(all.drivers[0], one.drivers[0]) : one.drivers[0]] };
       const [{ speed, hand_over: crowds, traffic, faults }] = all.drivers;
-      return [speed, traffic, ...crowds, ...Object.values(faults)].every(isSeen) && (faults.server_empty.overlapped ?? 0) + (faults.clock_forward.overlapped ?? 0) > 0;
+      return [speed, traffic, ...crowds, ...Object.values(faults)].every(isSeen) && (name === 'holdfast' || (faults.server_empty.overlapped ?? 0) + (faults.clock_forward.overlapped ?? 0) > 0);
     }, 300_000);
     return all;
   };
 
-  before(async () => { told = await Promise.all(['sqlite', 'redis'].map(measure)); });
+  before(async () => { told = await Promise.all(['sqlite', 'redis', 'holdfast'].map(measure)); });
 
   it('measures the drivers that it was asked for', () => {
-    assert.deepEqual(told.map(({ object }) => object), ['lab.locks', 'lab.locks']);
-    assert.deepEqual(drivers().map(({ driver }) => driver), ['sqlite', 'redis']);
+    assert.deepEqual(told.map(({ object }) => object), ['lab.locks', 'lab.locks', 'lab.locks']);
+    assert.deepEqual(drivers().map(({ driver }) => driver), ['sqlite', 'redis', 'holdfast']);
     assert.deepEqual(Object.keys(told[0].faults), FAULTS);
-    assert.match(of('redis').version, /^\d+\.\d+/);
+    for (const name of ['redis', 'holdfast']) assert.match(of(name).version, /^\d+\.\d+/);
   });
 
   it('has plausible speeds', () => {
@@ -67,17 +67,19 @@ describe('holdfast lab locks', () => {
   });
 
   it('counts the messages of a hand-over where there are any', () => {
-    const { why, n, messages, bytes } = of('redis').traffic;
-    assert.equal(why, null);
-    assert.ok(n >= 3 && messages >= 4 && messages < 200 && bytes > 100, `${messages} messages, ${bytes} bytes`);
+    for (const name of ['redis', 'holdfast']) {
+      const { why, n, messages, bytes } = of(name).traffic;
+      assert.equal(why, null);
+      assert.ok(n >= 3 && messages >= 4 && messages < 200 && bytes > 100, `${name}: ${messages} messages, ${bytes} bytes`);
+    }
     assert.match(of('sqlite').traffic.why, /^not applicable: there is no server/);
   });
 
   it('frees the lock of a killed holder within its TTL', () => {
     for (const { driver, faults: { client_killed: killed } } of drivers()) {
       assert.deepEqual([killed.why, killed.locks, killed.kept, killed.stuck, killed.overlaps], [null, 3, 0, 0, 0], driver);
-      assertTook(killed.gap_p50_ms, told[0].ttl_ms + 500, `${driver}: the end of a lease`);
-      assertTook(0.4 * told[0].ttl_ms - killed.gap_p50_ms, 0, `${driver}: the rest of a lease, of which a third may be over, ended too soon and`);
+      assertTook(killed.gap_p50_ms, killed.ttl_ms + 500, `${driver}: the end of a lease`);
+      assertTook(0.4 * killed.ttl_ms - killed.gap_p50_ms, 0, `${driver}: the rest of a lease, of which a third may be over, ended too soon and`);
     }
   });
 
@@ -98,11 +100,21 @@ describe('holdfast lab locks', () => {
     assert.equal(of('sqlite').faults.client_paused.overlapped, 0);
   });
 
-  it('passes locks of Redis on after a long cut, and finds no two holders after any', () => {
-    const { cut_short: short, cut_long: long, minority_lost: minority } = of('redis').faults;
-    assert.deepEqual([short.overlaps, short.stuck], [0, 0], JSON.stringify(short));
-    assert.deepEqual([long.kept, long.overlaps, long.stuck], [0, 0, 0], JSON.stringify(long));
-    assert.equal(minority.why, 'not applicable: one server');
+  it('passes locks of a server on after a long cut, and finds no two holders after any', () => {
+    for (const name of ['redis', 'holdfast']) {
+      const { cut_short: short, cut_long: long, minority_lost: minority } = of(name).faults;
+      assert.deepEqual([short.overlaps, short.stuck], [0, 0], `${name}: ${JSON.stringify(short)}`);
+      assert.deepEqual([long.kept, long.overlaps, long.stuck], [0, 0, 0], `${name}: ${JSON.stringify(long)}`);
+      assert.equal(minority.why, 'not applicable: one server');
+    }
+  });
+
+  it('breaks the lock service, whose journal survives a kill', () => {
+    const { client_paused: paused, server_killed: killed, server_empty: empty } = of('holdfast').faults;
+    assert.deepEqual([paused.overlaps, paused.fences_fell, paused.stuck], [0, 0, 0], JSON.stringify(paused));
+    assert.deepEqual([killed.why, killed.overlaps, killed.fences_fell, killed.stuck], [null, 0, 0, 0], JSON.stringify(killed));
+    assert.ok(killed.outage_ms > 0);
+    assert.deepEqual([empty.why, empty.fences_fell, empty.stuck], [null, 0, 0], JSON.stringify(empty));
   });
 
   it('steps the clock where faketime is installed, and otherwise says that it is not', () => {
@@ -110,7 +122,7 @@ describe('holdfast lab locks', () => {
       const fault = of('redis').faults[name];
       if (hasFaketime) assert.equal(fault.why, null);
       else assert.equal(fault.why, 'not measurable here: faketime is not installed');
-      assert.match(of('sqlite').faults[name].why, /boot-time clock/);
+      for (const driver of ['sqlite', 'holdfast']) assert.match(of(driver).faults[name].why, /boot-time clock/);
     }
   });
 

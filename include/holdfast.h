@@ -419,6 +419,8 @@ struct hf_stats {
     /* Shared locks that were granted from the cache, without asking the back end, and those that
      * were not in it.  Both stay 0 unless the URL says that locks are cached. */
     uint64_t cache_hits, cache_misses;
+    /* How long the grants that `latency` counts took, in all. */
+    uint64_t latency_us;
 };
 #define HF_STATS_INIT HF_SIZED_INIT(struct hf_stats)
 

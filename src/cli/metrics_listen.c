@@ -131,6 +131,23 @@ static void put_counters(struct buf *b, const struct hf_stats *s)
     buf_char(b, '\n');
 }
 
+static void put_histogram(struct buf *b, const struct hf_stats *s)
+{
+    static const char name[] = "holdfast_lock_acquire_seconds";
+    uint64_t n = 0;
+    prometheus_put_head(b, "", name, "histogram", "How long grants took, including the wait.");
+    for (int i = 0; i < HF_LATENCY_BUCKETS - 1; i++) {
+        n += s->latency[i];
+        buf_printf(b, "%s_bucket{le=\"", name);
+        prometheus_put_seconds(b, INT64_C(16) << i);
+        buf_printf(b, "\"} %" PRIu64 "\n", n);
+    }
+    n += s->latency[HF_LATENCY_BUCKETS - 1];
+    buf_printf(b, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n%s_sum ", name, n, name);
+    prometheus_put_seconds(b, (int64_t)s->latency_us);
+    buf_printf(b, "\n%s_count %" PRIu64 "\n", name, n);
+}
+
 static void render(struct metrics_listen *m, struct buf *b)
 {
     lock_take(&m->lock);
@@ -138,6 +155,7 @@ static void render(struct metrics_listen *m, struct buf *b)
         (void)!hf_stats(m->locks, &m->stats, NULL);
     put_gauges(b, m);
     put_counters(b, &m->stats);
+    put_histogram(b, &m->stats);
     lock_give(&m->lock);
 }
 

@@ -15,6 +15,7 @@ void stats_add_latency(struct stats *stats, int64_t us)
     while (i < HF_LATENCY_BUCKETS - 1 && us >= INT64_C(16) << i)
         i++;
     atomic_fetch_add_explicit(&stats->latency[i], 1, memory_order_relaxed);
+    stats_add(stats, STAT_LATENCY_US, us > 0 ? (uint64_t)us : 0);
 }
 
 enum hf_result hf_stats(const struct hf_locks *locks, struct hf_stats *ret, struct hf_fault *fault)
@@ -37,6 +38,7 @@ enum hf_result hf_stats(const struct hf_locks *locks, struct hf_stats *ret, stru
         .renewal_failures = n[STAT_RENEWAL_FAILURES],
         .releases = n[STAT_RELEASES],
         .wait_us = n[STAT_WAIT_US],
+        .latency_us = n[STAT_LATENCY_US],
     };
     for (size_t i = 0; i < HF_LATENCY_BUCKETS; i++)
         stats.latency[i] = atomic_load_explicit(&locks->stats.latency[i], memory_order_relaxed);

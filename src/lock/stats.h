@@ -19,6 +19,7 @@ enum lock_stat {
     STAT_RENEWAL_FAILURES,
     STAT_RELEASES,
     STAT_WAIT_US,
+    STAT_LATENCY_US,
     STAT_COUNT
 };
 

@@ -22,7 +22,7 @@ async function scrape(port) {
   assert.match(answer.headers.get('content-type'), /^text\/plain; version=0\.0\.4/);
   const text = await answer.text();
   const samples = parseMetrics(text);
-  for (const { name } of samples) assert.match(text, new RegExp(`^# TYPE ${name} (gauge|counter)$`, 'm'));
+  for (const { name } of samples) assert.match(text, new RegExp(`^# TYPE (${name} (gauge|counter)|${name.replace(/_(bucket|sum|count)$/, '')} histogram)$`, 'm'));
   return (metric, lock) => samples.find(({ name, labels }) => name === `holdfast_lock_${metric}` && (!lock || labels.name === lock))?.value;
 }
 
@@ -46,6 +46,8 @@ describe('--metrics-listen', { concurrency: 2 }, () => {
     }
     assert.deepEqual([of('granted_total'), of('waits_total'), of('lost_total')], [2, 1, 0]);
     assert.ok(of('wait_seconds_total') > 0);
+    assert.equal(of('acquire_seconds_count'), 2);
+    assert.ok(of('acquire_seconds_sum') >= of('wait_seconds_total'));
     waiter.child.stdin.end('\n');
     assert.equal((await waiter.result).code, 0);
     await assert.rejects(fetch(`http://127.0.0.1:${port}/metrics`), 'it ends with the process');

@@ -530,6 +530,7 @@ static void everything_is_counted(void **state)
     assert_int_equal(more.latency[0] - s.latency[0], 1);
     assert_int_equal(more.latency[1] - s.latency[1], 1);
     assert_int_equal(more.latency[HF_LATENCY_BUCKETS - 1], 1);
+    assert_true(more.latency_us - s.latency_us == UINT64_C(15) + 16 + INT64_MAX);
     hf_close(locks);
 }
 

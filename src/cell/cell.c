@@ -279,7 +279,7 @@ static void show(struct cell *c)
     cell_request_close(&look);
     cell_metrics_set(&c->metrics, &s, &counts,
                      c->journal && c->driver->syncs ? c->driver->syncs(c->journal) : -1);
-    counter_add(c->metrics.expired, s.n_expired - c->last.n_expired);
+    cell_metrics_grow(&c->metrics, &c->last, &s);
     cell_log_changes(&c->last, &s);
     bool is_retired = node_is_retired(c->node);
     if (s.role != c->last.role || s.journal_answers != c->last.journal_answers ||

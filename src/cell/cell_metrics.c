@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-static const char *const outcomes[CELL_OUTCOMES] = {"granted", "taken", "deadlock", "refused",
-                                                    "error"};
+static const char *const outcomes[CELL_OUTCOMES] = {"granted",  "taken",   "timed_out",
+                                                    "deadlock", "refused", "error"};
 
 void cell_metrics_register(struct cell_metrics *cm, struct metrics *m)
 {
@@ -17,9 +17,16 @@ void cell_metrics_register(struct cell_metrics *cm, struct metrics *m)
     cm->wait_seconds = metrics_histogram(m, "holdfast_lock_wait_seconds", NULL,
                                          "Time from a request for a lock to its grant", 1e-6,
                                          histogram_seconds, histogram_seconds_len);
+    cm->queued = metrics_counter(m, "holdfast_lock_queued_total", NULL,
+                                 "Requests for a lock that had to wait in line");
+    cm->lost = metrics_counter(m, "holdfast_locks_lost_total", NULL,
+                               "Locks that were lost while they were held, by expiry or a break");
     cm->deadlocks = metrics_counter(m, "holdfast_lock_deadlocks_total", NULL,
                                     "Requests for a lock that would have closed a cycle");
     cm->sessions = metrics_gauge(m, "holdfast_sessions", NULL, "Sessions of the lock service");
+    cm->sessions_max =
+        metrics_gauge(m, "holdfast_sessions_max", NULL, "Sessions that the lock service can have");
+    gauge_set(cm->sessions_max, CELL_SESSIONS_MAX);
     cm->expired = metrics_counter(m, "holdfast_sessions_expired_total", NULL,
                                   "Sessions that this server, as the master, ended");
     cm->held = metrics_gauge(m, "holdfast_locks_held", NULL, "Grants of locks");
@@ -72,11 +79,25 @@ void cell_metrics_answer(const struct cell_metrics *cm, const struct cell_reques
     if (r->kind != CELL_REQUEST_COMMAND || r->command.kind != CELL_ACQUIRE)
         return;
     enum cell_outcome outcome = outcome_of(r->verdict.result);
+    /* The client will ask again: what it asks for is counted once, with the last answer. */
+    if ((outcome == CELL_OUTCOME_GRANTED && !r->is_grant) ||
+        (outcome == CELL_OUTCOME_TAKEN && r->verdict.position > 0))
+        return;
     counter_add(cm->requests[outcome], 1);
+    waited_us += r->earlier_us;
     if (outcome == CELL_OUTCOME_DEADLOCK)
         counter_add(cm->deadlocks, 1);
     if (outcome == CELL_OUTCOME_GRANTED)
         histogram_observe(cm->wait_seconds, waited_us > 0 ? (uint64_t)waited_us : 0);
+}
+
+void cell_metrics_grow(const struct cell_metrics *cm, const struct node_status *was,
+                       const struct node_status *is)
+{
+    counter_add(cm->expired, is->n_expired - was->n_expired);
+    counter_add(cm->queued, is->n_queued - was->n_queued);
+    counter_add(cm->requests[CELL_OUTCOME_TIMED_OUT], is->n_timed_out - was->n_timed_out);
+    counter_add(cm->lost, is->n_lost - was->n_lost);
 }
 
 void cell_metrics_set(const struct cell_metrics *cm, const struct node_status *status,

@@ -8,7 +8,8 @@
 
 enum cell_outcome {
     CELL_OUTCOME_GRANTED,
-    CELL_OUTCOME_TAKEN,
+    CELL_OUTCOME_TAKEN,     /* refused at once */
+    CELL_OUTCOME_TIMED_OUT, /* waited in line, and ended without a grant */
     CELL_OUTCOME_DEADLOCK,
     CELL_OUTCOME_REFUSED, /* for what was asked: the session, the mode, a limit */
     CELL_OUTCOME_ERROR,   /* for reasons of the service: no master, the journal, the queue */
@@ -21,9 +22,9 @@ struct cell_counts {
 };
 
 struct cell_metrics {
-    struct counter *requests[CELL_OUTCOMES], *deadlocks, *expired;
+    struct counter *requests[CELL_OUTCOMES], *queued, *lost, *deadlocks, *expired;
     struct histogram *wait_seconds, *append_seconds;
-    struct gauge *is_master, *epoch, *index, *lag, *sessions, *held, *waiting;
+    struct gauge *is_master, *epoch, *index, *lag, *sessions, *sessions_max, *held, *waiting;
     struct gauge *journal_up, *entries, *commands, *syncs;
 };
 
@@ -34,5 +35,8 @@ void cell_metrics_answer(const struct cell_metrics *cm, const struct cell_reques
 /* `n_syncs`: -1 if it is not known. */
 void cell_metrics_set(const struct cell_metrics *cm, const struct node_status *status,
                       const struct cell_counts *counts, int64_t n_syncs);
+/* Adds what the node has counted between two looks at it. */
+void cell_metrics_grow(const struct cell_metrics *cm, const struct node_status *was,
+                       const struct node_status *is);
 
 #endif

@@ -487,6 +487,9 @@ void node_status(const struct node *n, struct node_status *ret)
         .n_keepalives = n->n_keepalives,
         .n_repeats = n->n_repeats,
         .n_deadlocks = cell_state_n_deadlocks(n->state),
+        .n_queued = n->n_queued,
+        .n_timed_out = n->n_timed_out,
+        .n_lost = n->n_lost,
         .appended_ms = n->role == NODE_LEADING || n->role == NODE_RESIGNING
                            ? (node_now_us(n) - n->appended_us) / 1000
                            : -1,

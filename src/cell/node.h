@@ -79,6 +79,10 @@ struct cell_request {
     char master_url[CELL_URL_MAX + 1]; /* CELL_NO_MASTER: where the master is; "": not known */
     uint32_t ttl_ms;                   /* KEEPALIVE, OPEN */
     bool is_unclaimed;                 /* ACQUIRE, granted: it counts when the client asks again */
+    /* ACQUIRE, granted: this answer grants the lock.  An answer that has to be claimed does not,
+     * nor does one that repeats a grant. */
+    bool is_grant;
+    int64_t earlier_us; /* of such an answer: from the first request for the lock to this one */
     /* KEEPALIVE: names that the session caches and others wait for; see struct cell_person. */
     VEC(struct cell_person) wanted;
 
@@ -153,6 +157,9 @@ struct node_status {
     uint64_t n_entries, n_commands, n_empty; /* that this server appended */
     uint64_t n_claims, n_expired, n_snapshots, n_keepalives, n_repeats;
     uint64_t n_deadlocks;
+    /* As the master: requests for a lock that had to wait in line; those of them that ended without
+     * a grant that was received; grants that were lost, by expiry or by a break. */
+    uint64_t n_queued, n_timed_out, n_lost;
     /* How long ago the last append that the journal acknowledged was sent: until then this server
      * was the master, whatever it believes.  -1: it does not lead. */
     int64_t appended_ms;

@@ -491,9 +491,13 @@ static void show_value(const struct cell_acquisition *a, struct cell_request *r)
 
 /* A grant is answered now, or when there is a proof (note_answered).  Until then it is not
  * withdrawn if nobody has received it yet. */
-static void note_reply(struct node *n, struct cell_acquisition *a, const struct cell_request *r,
+static void note_reply(struct node *n, struct cell_acquisition *a, struct cell_request *r,
                        int64_t now_us)
 {
+    if (!r->is_unclaimed && !a->local.is_counted) {
+        a->local.is_counted = r->is_grant = true;
+        r->earlier_us = r->received_us - a->local.asked_us;
+    }
     if (is_found(n)) {
         if (a->local.deadline)
             deadline_acquisition(n, a, DEADLINE_GRANT, NEVER_US);
@@ -529,6 +533,7 @@ static void ended(struct node *n, struct cell_acquisition *a)
 {
     struct cell_request *r = a->local.waiter;
     n->has_ended = true;
+    n->n_timed_out += a->local.asked_us && !a->local.is_counted;
     deadline_drop(n, &a->local.deadline);
     if (!r)
         return;
@@ -550,6 +555,7 @@ void lead_follow(struct node *n, const struct cell_effect *e, int64_t now_us)
         deadline_drop(n, &e->session->local.deadline);
         break;
     case CELL_EFFECT_QUEUED:
+        n->n_queued++;
         a->local.since_us = now_us;
         deadline_acquisition(n, a, DEADLINE_PLACE, now_us + NODE_PLACE_MS * INT64_C(1000));
         break;
@@ -563,6 +569,9 @@ void lead_follow(struct node *n, const struct cell_effect *e, int64_t now_us)
             ended(n, a);
         break;
     case CELL_EFFECT_LOST:
+        n->n_lost++;
+        ended(n, a);
+        break;
     case CELL_EFFECT_CANCELLED:
     case CELL_EFFECT_UNDELAYED:
         ended(n, a);
@@ -599,6 +608,8 @@ static void settle_acquire(struct node *n, struct cell_request *r, int64_t now_u
     if (r->verdict.result == CELL_DONE || r->verdict.position > 0)
         a = cell_acquisition_find(n->state, c->session.key, c->name.data, c->name.len, &c->owner);
     r->until_us = r->received_us + r->wait_ms * 1000;
+    if (a && !a->local.asked_us)
+        a->local.asked_us = r->received_us;
     if (a && a->stage == CELL_HELD) {
         show_value(a, r);
         if (!r->gone)

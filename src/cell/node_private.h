@@ -121,7 +121,7 @@ struct node {
     bool chunk_was_last;     /* the last call was one of the snapshot's */
 
     uint64_t n_entries, n_commands, n_empty, n_claims, n_expired, n_snapshots, n_keepalives,
-        n_repeats;
+        n_repeats, n_queued, n_timed_out, n_lost;
 };
 
 static inline int64_t node_now_us(const struct node *n) { return clock_boot_us(n->config.clock); }

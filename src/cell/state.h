@@ -58,6 +58,8 @@ struct cell_acquisition {
     /* For the node, not part of the state: zero when the acquisition is made or restored. */
     struct {
         int64_t since_us; /* when it was granted, or came, on this server's clock; 0: not known */
+        int64_t asked_us; /* when this server was first asked for it; 0: not yet */
+        bool is_counted;  /* an answer has granted it */
         void *waiter;     /* the request that waits for it */
         void *deadline;   /* the node's entry of deadlines */
     } local;

@@ -73,6 +73,17 @@ static double metric(const char *name, const char *labels)
     return metric_value(m);
 }
 
+static uint64_t histogram_count(const char *name)
+{
+    const struct metric *m = metrics_find(metrics, name, NULL, NULL);
+    assert_non_null(m);
+    const struct histogram *h = metric_histogram(m);
+    uint64_t n = 0;
+    for (int i = 0; i <= h->n_bounds; i++)
+        n += histogram_bucket(h, i);
+    return n;
+}
+
 /* ---- one client ---- */
 
 static void the_only_server_leads_when_it_has_started(void **state)
@@ -124,7 +135,10 @@ static void what_happens_is_counted(void **state)
     assert_int_equal(cell_do_acquire(cell, &a, 1, "x", 0, NULL), CELL_DONE);
     assert_int_equal(cell_do_acquire(cell, &b, 1, "y", 0, NULL), CELL_DONE);
     assert_int_equal(cell_do_acquire(cell, &b, 2, "x", 0, NULL), CELL_TAKEN);
+    assert_int_equal(cell_do_acquire(cell, &b, 1, "y", 0, NULL), CELL_DONE); /* once more */
     assert_int_equal(cell_do_release(cell, &a, 7, "x"), CELL_LOST);
+    assert_int_equal(cell_do_acquire(cell, &b, 4, "x", 1, NULL), CELL_TAKEN); /* it waits */
+    assert_int_equal(cell_do_release(cell, &b, 4, "x"), CELL_DONE);           /* and gives up */
     struct cell_call waiter, closes;
     cell_call_acquire(&waiter, &a, 2, "y", WAIT_MS);
     cell_call_begin(cell, &waiter);
@@ -142,11 +156,15 @@ static void what_happens_is_counted(void **state)
     assert_true(metric(requests, "result=\"granted\"") == 3);
     assert_true(metric(requests, "result=\"taken\"") == 1);
     assert_true(metric(requests, "result=\"deadlock\"") == 1);
+    assert_int_equal(histogram_count("holdfast_lock_wait_seconds"), 3);
     assert_true(metric("holdfast_lock_deadlocks_total", NULL) == 1);
     /* What the thread sets follows the answer, one by one. */
     int64_t until_us = wait_now_us() + 60000000;
     while (metric("holdfast_sessions", NULL) != 1 || metric("holdfast_locks_held", NULL) != 2 ||
            metric("holdfast_locks_waiting", NULL) != 0 ||
+           metric(requests, "result=\"timed_out\"") != 1 ||
+           metric("holdfast_lock_queued_total", NULL) != 2 ||
+           metric("holdfast_locks_lost_total", NULL) != 0 ||
            metric("holdfast_journal_commands_total", NULL) < 9 ||
            metric("holdfast_journal_syncs_total", NULL) <
                metric("holdfast_journal_entries_total", NULL)) {

@@ -1,6 +1,6 @@
 // What operators watch: the metrics, share/holdfast/prometheus-rules.yml and share/holdfast/grafana-dashboard.json.
-// A real Prometheus scrapes two loaded servers, one on SQLite, one on PostgreSQL with a gate, and every query of
-// rules and dashboard returns numbers.
+// A real Prometheus scrapes two loaded servers, one on SQLite, one on PostgreSQL with a gate, and programs that take locks of
+// the first, and every query of rules and dashboard returns numbers.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -8,10 +8,12 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, it } from 'node:test';
+import { begin } from '../support/cli.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
+import { Party, waiting } from '../support/locks.mjs';
 import { startPrometheus } from '../support/prometheus.mjs';
 import { startBackends } from '../support/scale.mjs';
-import { newKey, parseMetrics, Server, until } from '../support/server.mjs';
+import { freePort, newKey, parseMetrics, Server, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const file = (name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -35,6 +37,8 @@ function ruleExpressions() {
   }
   return found;
 }
+
+const page = async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 
 const panelExpressions = () => dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title,
   expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', '.+').replaceAll('$instance', '.+')]));
@@ -81,17 +85,22 @@ describe('metrics', () => {
   let site;
   let servers;
   let prometheus;
+  let ports; // of --metrics-listen: two candidates of an election, and a reader
   const streams = [];
+  const programs = [];
   before(async () => {
     backends = await startBackends();
     site = await backends.pair({ n: 1, through: 0 });
     const alone = new Server({});
     await alone.launch();
     servers = [alone, site.servers[0]];
-    prometheus = await startPrometheus(servers.map(({ host, port }) => `${host}:${port}`), RULES);
+    ports = [await freePort(), await freePort(), await freePort()];
+    prometheus = await startPrometheus(servers.map(({ host, port }) => `${host}:${port}`), ports.map((port) => `127.0.0.1:${port}`), RULES);
   });
   after(async () => {
     for (const stream of streams) stream.close();
+    for (const { child } of programs) child.kill('SIGTERM');
+    for (const { result } of programs) await result;
     await prometheus?.stop();
     await servers?.[0].stop();
     await backends?.close();
@@ -111,16 +120,43 @@ describe('metrics', () => {
     await server.get('/nowhere');
   }
 
+  // Locks that are granted, refused, waited for in vain, and lost with a session that nobody keeps alive.
+  async function lock(server, turn) {
+    const [holder, other, silent] = [await Party.open(server), await Party.open(server), await Party.open(server, { ttl_ms: 1000 })];
+    const name = `turn-${turn}`;
+    await holder.take(name);
+    await silent.ask(`silent-${turn}`);
+    assertProblem(await other.ask(name, { owner: 'a' }), 409, 'lock_taken');
+    await other.ask(name, { owner: 'b', wait_ms: 1 });
+    await other.release(name, 'b');
+    await Promise.all(Array.from({ length: 60 }, (_, i) => other.take(`${name}-${i}`)));
+    await Promise.all([holder.close(), other.close()]);
+  }
+
+  // Two candidates whose terms end at once, and a reader that needs one more lock after it has been scraped.
+  async function startPrograms(server) {
+    const url = `holdfast://${server.host}:${server.port}`;
+    const start = (args, i, more = '') => programs.push(begin(`${url}${more}`, [...args.slice(0, 1), '--metrics-listen', `${ports[i]}`, ...args.slice(1)]));
+    const writer = await Party.open(server, { ttl_ms: 600_000 });
+    const { owner } = await writer.take('read-2');
+    for (const i of [0, 1]) start(['elect', '--pause', '1ms', 'terms', '--', 'true'], i);
+    start(['run', '--shared', '--label', 'reader', 'read-1', 'read-2', 'read-3', '--', 'sleep', '1000'], 2, '?cache=shared');
+    await waiting(server, 'read-2', ['reader']);
+    await until('Prometheus has scraped the reader', async () => (await prometheus.query(`holdfast_lock_waiting{instance="127.0.0.1:${ports[2]}"} == 1`)).length === 3, 30_000);
+    assertOk(await writer.release('read-2', owner));
+  }
+
   it('every expression of rules and dashboard returns numbers from a Prometheus that scraped two loaded servers', async (t) => {
     const sections = [{ name: 'S', price: 100, rows: 1, seats_per_row: 1000 }];
     const events = await Promise.all(servers.map((server) => server.createEvent({ sections })));
     for (const [i, server] of servers.entries()) streams.push(await Stream.open(server, events[i]));
     await until('Prometheus has scraped both', async () => (await prometheus.query('holdfast_ready')).length === 2, 30_000);
+    await startPrograms(servers[0]);
     const open = new Map([...ruleExpressions(), ...panelExpressions()].map(([name, expression]) => [expression, name]));
     t.diagnostic(`${open.size} expressions`);
-    assert.ok(open.size > 60);
+    assert.ok(open.size > 90);
     for (let turn = 0; open.size > 0 && turn < 100; turn++) {
-      await Promise.all(servers.map((server, i) => sell(server, events[i], turn)));
+      await Promise.all([...servers.map((server, i) => sell(server, events[i], turn)), lock(servers[0], turn)]);
       for (const expression of open.keys()) {
         const values = await prometheus.query(expression);
         if (values.some(Number.isFinite)) open.delete(expression);
@@ -135,15 +171,15 @@ describe('metrics', () => {
 
   it('are well formed, by the judgement of promtool', async () => {
     for (const server of servers) promtool(['check', 'metrics'], (await server.get('/metrics')).text);
+    for (const port of ports) promtool(['check', 'metrics'], await page(port));
   });
 
-  it('docs/operations.md has every metric of the servers and no other; rules and dashboard use no other', async () => {
+  it('docs/operations.md has every metric of the servers and the programs and no other; rules and dashboard use no other', async () => {
     const served = new Set();
     const secure = new Server({ tls: true });
     await secure.launch();
-    for (const server of [...servers, secure]) {
-      for (const [, name] of (await server.get('/metrics')).text.matchAll(/^# TYPE (\S+)/gm)) served.add(name);
-    }
+    const pages = await Promise.all([...[...servers, secure].map(async (server) => (await server.get('/metrics')).text), page(ports[0])]);
+    for (const [, name] of pages.join('\n').matchAll(/^# TYPE (\S+)/gm)) served.add(name);
     await secure.stop();
     const table = readFileSync(file('docs/operations.md'), 'utf8').split('\n')
       .filter((line) => /^\| `(holdfast|process)_/.test(line)).map((line) => line.split('|')[1]).join(' ');

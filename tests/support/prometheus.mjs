@@ -1,17 +1,17 @@
-// A real Prometheus for one test, on a free port, which scrapes some servers twice a second.
+// A real Prometheus for one test, on a free port, which scrapes some servers, and programs that take locks, twice a second.
 
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort, launch, tempDir, until } from './process.mjs';
 
-// `servers` are the addresses to scrape, as HOST:PORT; `rules` is the path of a file of rules.
-export async function startPrometheus(servers, rules) {
+// `servers` and `programs` are the addresses to scrape, as HOST:PORT; `rules` is the path of a file of rules.
+export async function startPrometheus(servers, programs, rules) {
   const dir = tempDir();
   const url = `http://127.0.0.1:${await freePort()}`;
   const config = {
     global: { scrape_interval: '500ms', evaluation_interval: '500ms' },
     rule_files: [rules],
-    scrape_configs: [{ job_name: 'holdfast', static_configs: [{ targets: servers }] }],
+    scrape_configs: [{ job_name: 'holdfast', static_configs: [{ targets: servers }] }, { job_name: 'programs', static_configs: [{ targets: programs }] }],
   };
   const file = path.join(dir, 'prometheus.yml');
   writeFileSync(file, JSON.stringify(config)); // which is YAML, too

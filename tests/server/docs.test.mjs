@@ -77,6 +77,8 @@ describe('docs/api.md', () => {
       .map((block) => `line ${block.line}:\n${outputs[tour.indexOf(block)]}\ninstead of\n${block.expected}`);
     assert.equal(wrong.join('\n'), '');
     assert.equal(run.stderr, '');
+    const checks = help(HOLDFAST, 'verify', '--ledger', `sqlite:${server.database}`).match(/^I\d+ +ok /gm).length;
+    assert.deepEqual(page('operations.md').match(/\d+ checks, no violation/g), Array(2).fill(`${checks} checks, no violation`));
     await keyed.stop();
     await server.stop();
   });
@@ -152,7 +154,7 @@ describe('the limits', () => {
     const drivers = help(HOLDFAST, 'drivers').split('\n\n');
     const rows = page('locks.md').split('\n').filter((line) => /^\| `[a-z[\]]+:/.test(line)).map((line) => line.slice(2, -2).split(' | '));
     assert.equal(rows.length, drivers.length);
-    const ms = (text) => { const [, count, unit] = /^(\d+) (ms|s|minutes|days?)$/.exec(text) ?? assert.fail(text); return count * { ms: 1, s: 1000, minutes: 60_000, day: 86400_000, days: 86400_000 }[unit]; };
+    const ms = (text) => { const [, count, unit] = /^(\d+) (ms|s|minutes|h|days?)$/.exec(text) ?? assert.fail(text); return count * { ms: 1, s: 1000, minutes: 60_000, h: 3600_000, day: 86400_000, days: 86400_000 }[unit]; };
     for (const cells of rows) {
       const name = /^`([a-z]+)/.exec(cells[0])[1];
       const driver = drivers.find((text) => text.startsWith(`${name}\n`)) ?? assert.fail(name);
@@ -161,6 +163,15 @@ describe('the limits', () => {
       assert.deepEqual([ms(from), name === 'redlock' ? known[1] : ms(to)], known, name);
       assert.ok(cells[6].startsWith(/^ {2}names +up to (.*)$/m.exec(driver)[1]), `${name}: ${cells[6]}`);
     }
+  });
+});
+
+describe('docs/locks.md', () => {
+  it('says what to do about every result', () => {
+    const [, list] = /enum hf_result \{(.*?)\};/s.exec(fs.readFileSync(new URL('../../include/holdfast.h', import.meta.url), 'utf8'));
+    const results = [...list.replaceAll(/\/\*.*?\*\//gs, '').matchAll(/HF_\w+/g)].map(([name]) => name);
+    const table = page('locks.md').split('\n## Results\n')[1].split('\n## ')[0];
+    assert.deepEqual([...table.matchAll(/^\| `(HF_\w+)` \|/gm)].map(([, name]) => name).sort(), results.sort());
   });
 });
 

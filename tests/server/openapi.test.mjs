@@ -89,6 +89,19 @@ describe('the document', () => {
     assert.deepEqual([...new Set(codes)].sort(), [...known].sort());
   });
 
+  it('says in its table of scopes, and in that of api.md, what admins alone may do', () => {
+    const words = {
+      createEvent: 'create, change, archive and cancel events', changeEvent: 'create, change, archive and cancel events', archiveEvent: 'create, change, archive and cancel events',
+      cancelEvent: 'create, change, archive and cancel events', evictHold: 'evict', eraseOwner: 'erase owners', breakLock: 'break locks', transferMastership: 'hand over the lock service',
+      readAudit: 'the audit log', getMetrics: 'metrics', getSamples: 'samples',
+    };
+    assert.deepEqual(Object.keys(words).sort(), operations.filter((id) => document.scope(id) === 'admin').sort());
+    for (const text of [document.text, fs.readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')]) {
+      const [row] = /^ *\| admin \| .*$/m.exec(text);
+      for (const word of new Set(Object.values(words))) assert.ok(row.includes(word), `${word}: ${row}`);
+    }
+  });
+
   it('says of every operation what it does, who may, and what may go wrong', () => {
     for (const id of operations) {
       const { summary, responses, path, requestBody } = document.operation(id);

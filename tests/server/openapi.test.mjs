@@ -713,9 +713,8 @@ describe('the server does what the document says', () => {
   });
 
   // Opens a documented stream.  `next` resolves to its next message of a kind; each of its messages must be as documented.
-  async function listen(id, parameters, as = 'nobody') {
-    const headers = KEYS[as] === undefined ? {} : { Authorization: `Bearer ${KEYS[as]}` };
-    const stream = await Stream.open(server, null, { path: document.target(id, parameters), headers });
+  async function listen(id, parameters) {
+    const stream = await Stream.open(server, null, { path: document.target(id, parameters), headers: { Authorization: `Bearer ${SELLER}` } });
     document.check(id, { status: stream.status, headers: stream.headers, text: '' });
     let n = 0;
     const next = (event) => stream.find((message) => {
@@ -810,7 +809,7 @@ describe('the server does what the document says', () => {
     const parameters = { name: 'watched' };
     for (const [id, of] of [['streamLock', parameters], ['streamSession', { session }]]) {
       await drive(id, 400, { parameters: { ...of, after: 'x' } });
-      const stream = await listen(id, of, 'seller');
+      const stream = await listen(id, of);
       const take = async (more) => (await drive('acquireLock', 200, { parameters, body: { session, ...more } })).json;
       const { owner, fence } = await take();
       assert.equal((await stream.next('granted')).data.fence, fence);
@@ -823,11 +822,11 @@ describe('the server does what the document says', () => {
       const last = await stream.next('lost');
       assert.equal(last.data.label, 'ann');
       stream.close();
-      const late = await listen(id, { ...of, after: Number(last.id) + 1_000_000 }, 'seller');
+      const late = await listen(id, { ...of, after: Number(last.id) + 1_000_000 });
       await late.next('reset');
       late.close();
     }
-    const stream = await listen('streamSession', { session }, 'seller');
+    const stream = await listen('streamSession', { session });
     await drive('acquireLock', 200, { parameters, body: { session, mode: 'shared', cache: true } });
     await drive('acquireLock', 409, { parameters, body: { session: other, wait_ms: 1 } });
     assert.equal((await stream.next('wanted')).data.name, 'watched');

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "cli/common.h"
 #include "cli/options.h"
 
@@ -60,6 +61,7 @@ static void put_overlaps_json(struct buf *b, uint64_t mask)
 
 static void put_text(struct buf *b, const struct hf_driver_info *d)
 {
+    char least[DURATION_TEXT_SIZE], most[DURATION_TEXT_SIZE];
     buf_printf(b, "%s\n  url       %s\n  fence     %s\n  modes     exclusive%s%s%s%s\n", d->name,
                d->url, fence_name(d->fence), d->shared ? ", shared" : "", d->slots ? ", slots" : "",
                d->priority ? ", priority" : "", d->fair ? ", first come first served" : "");
@@ -67,8 +69,8 @@ static void put_text(struct buf *b, const struct hf_driver_info *d)
     buf_printf(b, "  ends      %s\n",
                d->outlives ? "on release or after its TTL"
                            : "on release, after its TTL, or with its process");
-    buf_printf(b, "  ttl       %" PRId64 " ms to %" PRId64 " ms; %s\n", d->ttl_min_ms,
-               d->ttl_max_ms, d->ttl);
+    buf_printf(b, "  ttl       %s to %s; %s\n", duration_text(least, d->ttl_min_ms),
+               duration_text(most, d->ttl_max_ms), d->ttl);
     buf_printf(b, "  names     up to %zu bytes\n  survives  %s\n", d->name_len_max, d->survives);
     put_overlaps(b, d->overlaps);
     if (d->beware)

@@ -75,8 +75,8 @@ const char *duration_text(char out[DURATION_TEXT_SIZE], int64_t ms)
         const char *unit;
     } largest[] = {{86400000, "days"}, {3600000, "h"}, {60000, "min"}, {1000, "s"}, {1, "ms"}};
     size_t i = 0;
-    while (i < 4 && (ms % largest[i].ms != 0 || ms < 2 * largest[i].ms))
-        i++; /* one of a unit is many of the next: 24 h, 60 s */
+    while (i < 4 && (ms % largest[i].ms != 0 || ms == 0 || (i == 0 && ms == largest[0].ms)))
+        i++; /* a single day is 24 h */
     (void)snprintf(out, DURATION_TEXT_SIZE, "%" PRId64 " %s", ms / largest[i].ms, largest[i].unit);
     return out;
 }

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/nearest.h"
 #include "base/size.h"
 #include "base/utf8.h"
 
@@ -92,6 +93,34 @@ static void durations_are_read_as_people_write_them(void **state)
     assert_true(duration_parse_ms("99999999999999999999999s") > DURATION_MS_MAX);
 }
 
+static void a_duration_is_written_in_the_largest_unit_that_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {{0, "0 ms"},         {1, "1 ms"},          {1000, "1 s"},    {1500, "1500 ms"},
+                 {90000, "90 s"},     {600000, "10 min"},   {3600000, "1 h"}, {86400000, "24 h"},
+                 {129600000, "36 h"}, {604800000, "7 days"}};
+    char text[DURATION_TEXT_SIZE];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(duration_text(text, cases[i].ms), cases[i].text);
+}
+
+static void a_misspelt_word_is_near_to_the_one_that_was_meant(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"create", "list", "show"};
+    assert_string_equal(nearest_word("lst", 3, words, 3, 1), "list");
+    assert_string_equal(nearest_word("craete", 6, words, 3, 1), "create");
+    assert_string_equal(nearest_word("shows", 5, words, 3, 1), "show");
+    assert_null(nearest_word("frobnicate", 10, words, 3, 5));
+    assert_null(nearest_word("", 0, words, 3, 3));
+    char longest[NEAREST_LEN_MAX + 2];
+    memset(longest, 'x', sizeof longest);
+    assert_null(nearest_word(longest, sizeof longest, words, 3, 1000));
+}
+
 /* ---- sizes ---- */
 
 static void sizes_are_read_as_people_write_them(void **state)
@@ -148,6 +177,8 @@ int main(void)
         cmocka_unit_test(exactly_the_shortest_forms_of_real_code_points_are_valid),
         cmocka_unit_test(the_valid_prefix_ends_before_the_first_bad_byte),
         cmocka_unit_test(durations_are_read_as_people_write_them),
+        cmocka_unit_test(a_duration_is_written_in_the_largest_unit_that_fits),
+        cmocka_unit_test(a_misspelt_word_is_near_to_the_one_that_was_meant),
         cmocka_unit_test(sizes_are_read_as_people_write_them),
         cmocka_unit_test(bytes_are_written_as_lower_case_digits),
         cmocka_unit_test(parts_hash_as_the_whole),

@@ -64,15 +64,20 @@ enum hf_status client_start_notifying(struct client *client, const char *url,
                                       const struct clock *clock, unsigned notices,
                                       struct hf_err *err)
 {
+    const struct engine_config config = {.ledger_url = url, .clock = clock, .notices = notices};
+    return client_start_with(client, &config, err);
+}
+
+enum hf_status client_start_with(struct client *client, const struct engine_config *given,
+                                 struct hf_err *err)
+{
+    struct engine_config config = *given;
     *client = (struct client){.metrics = metrics_new()};
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->wake, NULL);
-    const struct engine_config config = {.ledger_url = url,
-                                         .clock = clock,
-                                         .metrics = client->metrics,
-                                         .render = render,
-                                         .notices = notices,
-                                         .render_map = render_map};
+    config.metrics = client->metrics;
+    config.render = render;
+    config.render_map = render_map;
     enum hf_status status = engine_start(&config, &client->engine, err);
     if (status != HF_OK)
         client_stop(client);

@@ -32,6 +32,9 @@ struct call {
 
 HF_MUST_USE enum hf_status client_start(struct client *client, const char *url,
                                         const struct clock *clock, struct hf_err *err);
+/* The same with a configuration, whose metrics and functions that render are filled in. */
+HF_MUST_USE enum hf_status
+client_start_with(struct client *client, const struct engine_config *config, struct hf_err *err);
 /* The same, with notifications of each `1 << enum notice` that is in `notices`. */
 HF_MUST_USE enum hf_status client_start_notifying(struct client *client, const char *url,
                                                   const struct clock *clock, unsigned notices,

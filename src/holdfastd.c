@@ -43,6 +43,7 @@
 #define DRAIN_MS 8500
 #define DRAIN_DELAY_MS_MAX 600000
 #define EVENT_IDLE_MS 600000
+#define KEEP_HOLDS_MS (INT64_C(30) * 24 * 3600 * 1000)
 #define EVENT_MEMORY_MAX ((int64_t)1 << 30)
 #define EVENT_MEMORY_MIN ((size_t)1 << 20)
 #define ANSWER_MEMORY_MIN ((size_t)1 << 20)
@@ -248,6 +249,13 @@ static int64_t event_memory_max(const struct options *o)
     return (int64_t)option_size(o->event_memory_max, EVENT_MEMORY_MIN, "--event-memory-max");
 }
 
+static int64_t keep_holds_ms(const char *text)
+{
+    if (!text)
+        return KEEP_HOLDS_MS;
+    return strcmp(text, "forever") == 0 ? 0 : option_duration_ms(text, "--keep-holds");
+}
+
 static void start_engine(struct program *p, const struct options *o)
 {
     char url[PATH_MAX + 32], shown[PATH_MAX + 32];
@@ -268,6 +276,7 @@ static void start_engine(struct program *p, const struct options *o)
         .render_map = api_render_map,
         .erase_answer = api_erase_answer,
         .keep_ms = o->keep ? option_duration_ms(o->keep, "--keep") : 0,
+        .keep_holds_ms = keep_holds_ms(o->keep_holds),
         .event_idle_ms =
             o->event_idle ? option_duration_ms(o->event_idle, "--event-idle") : EVENT_IDLE_MS,
         .event_memory_max = event_memory_max(o),

@@ -113,7 +113,7 @@ static const char *conflict_of(const struct command *command)
     return command->kind == CMD_EVENT_CHANGE  ? command->event_change.conflict
            : command->kind == CMD_HOLD_CHANGE ? command->change.conflict
            : command->kind == CMD_SEAT_GET || command->kind == CMD_MAP_PAST
-               ? "at is before the event's log begins: it was pruned"
+               ? "at is too long ago: rows of the event's log that it needs were pruned"
                : NULL;
 }
 

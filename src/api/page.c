@@ -42,6 +42,16 @@ void page_bad_cursor(struct call *c)
 
 void page_open(struct call *c) { buf_lit(&c->http.out, "{\"data\":["); }
 
+void page_open_with(struct call *c, const char *name, int64_t value)
+{
+    struct buf *out = &c->http.out;
+    buf_lit(out, "{\"");
+    buf_str(out, name);
+    buf_lit(out, "\":");
+    buf_int(out, value);
+    buf_lit(out, ",\"data\":[");
+}
+
 void page_next(struct call *c, size_t index)
 {
     if (index)

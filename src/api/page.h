@@ -17,6 +17,8 @@ HF_MUST_USE bool page_filter(struct call *c, const char *name, const char **ret)
 void page_bad_cursor(struct call *c);
 
 void page_open(struct call *c);
+/* The same with a number that is about the whole list, before its entries. */
+void page_open_with(struct call *c, const char *name, int64_t value);
 /* Separates the entries: call it before each of them. */
 void page_next(struct call *c, size_t index);
 /* Answers with the page.  `cursor` NULL: there are no more entries. */

@@ -137,5 +137,7 @@ void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *pa
         render_audit(e, &past->history[i], true, out);
     }
     buf_lit(out, "],\"history_has_more\":");
-    buf_str(out, past->more ? "true}" : "false}");
+    buf_str(out, past->more ? "true" : "false");
+    buf_lit(out, ",\"history_pruned\":");
+    buf_str(out, past->pruned ? "true}" : "false}");
 }

@@ -30,6 +30,7 @@ static const char *const known[] = {
     "HOLDFAST_JOURNAL",
     "HOLDFAST_JOURNAL_MAY_LOSE",
     "HOLDFAST_KEEP",
+    "HOLDFAST_KEEP_HOLDS",
     "HOLDFAST_LEDGER",
     "HOLDFAST_LISTEN",
     "HOLDFAST_LOG_LEVEL",

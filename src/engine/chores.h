@@ -1,7 +1,7 @@
 /* Long work that a worker does between its batches, a slice at a time: erasing owners, and pruning
- * archived events (ledger.h, "retention").  A slice is a transaction of a few milliseconds, and
- * there is a pause after each, so requests hardly notice.  Only the first worker has chores.  On
- * the worker's thread. */
+ * finished holds and archived events (ledger.h, "retention").  A slice is a transaction of a few
+ * milliseconds, and there is a pause after each, so requests hardly notice.  Only the first worker
+ * has chores.  On the worker's thread. */
 #ifndef HF_ENGINE_CHORES_H
 #define HF_ENGINE_CHORES_H
 
@@ -13,7 +13,7 @@ struct chores {
     struct command *erasures; /* waiting, by `next`; the first is under way */
     struct erasure erasure;   /* of that one */
     int tries;                /* that failed, of the slice under way */
-    struct prune prune;       /* event 0: none is under way */
+    struct prune prune;
     int64_t next_slice_us, next_look_us;
 };
 

@@ -133,6 +133,7 @@ struct audit_page {
     struct id hold; /* in: rows about this hold; key 0: any */
     size_t n;
     bool more;
+    int64_t pruned_seq;          /* out: rows up to this one may have been pruned; 0: none were */
     struct audit_entry *entries; /* out */
 };
 void audit_page_free(struct audit_page *p); /* accepts NULL; frees the rows too */
@@ -144,6 +145,7 @@ struct seat_past {
     int64_t hold, fence, until; /* 0: none */
     size_t n;
     bool more;
+    bool pruned;                                      /* older rows may have been pruned */
     struct audit_entry history[SEAT_HISTORY_MAX + 1]; /* newest first */
 };
 

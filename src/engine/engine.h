@@ -31,6 +31,7 @@ struct engine_config {
     size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
     size_t batch_len_max;       /* 0: 1024 */
     int64_t keep_ms;            /* how long what archived events do not need is kept; 0: forever */
+    int64_t keep_holds_ms;      /* how long finished holds that sold nothing are kept; 0: forever */
     int64_t event_idle_ms;      /* events that nobody asks for leave memory then; 0: they stay */
     int64_t event_memory_max;   /* bytes of events in memory, see idle.h; 0: no limit */
     uint32_t public_places_max; /* places that one keyless address may hold at once; 0: no limit */

@@ -51,6 +51,8 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
         metrics_counter(m, "holdfast_events_left_total", NULL, "Events that left memory");
     em->holds_expired =
         metrics_counter(m, "holdfast_holds_expired_total", NULL, "Holds that ran out");
+    em->holds_pruned = metrics_counter(m, "holdfast_holds_pruned_total", NULL,
+                                       "Finished holds deleted with their rows of the log");
     em->renewals_ok =
         metrics_counter(m, "holdfast_renewals_total", "result=\"renewed\"", "Renewals, by outcome");
     em->renewals_refused =

@@ -35,7 +35,7 @@ struct engine_metrics {
     struct gauge *events_loaded, *events_bytes;
     struct counter *events_left;
     struct gauge *queue_depth, *ledger_up, *gate_up; /* set when rendered; gate_up NULL: no gate */
-    struct counter *holds_expired, *surprises, *sale_conflicts;
+    struct counter *holds_expired, *holds_pruned, *surprises, *sale_conflicts;
     struct counter *bookings[BOOKING_CANCELLED + 1]; /* by the status that they reached */
     struct counter *renewals_ok, *renewals_refused;
     struct gauge *ledger_bytes, *keys, *keys_bytes;         /* set by the keeper */

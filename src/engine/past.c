@@ -20,24 +20,23 @@ struct past_work {
 static bool take_back(void *ctx, const struct audit_row *row) { return past_map_undo(ctx, row); }
 static bool add(void *ctx, const struct audit_row *row) { return past_map_redo(ctx, row); }
 
-/* Finds out which rows of the log to read.  A moment from which nothing is left of a log that has
- * been pruned is refused, as for a single seat; the present is always known. */
+/* Finds out which rows of the log to read.  A moment after which rows have been pruned is refused,
+ * as for a single seat; the present is always known. */
 static enum verdict begin(struct past_work *w, struct ledger *l, struct command *c)
 {
-    int64_t event = c->event->def->id.key, pruned_seq = 0;
-    bool is_now = c->map_past.at >= c->now;
-    struct log_moment moment;
+    int64_t event = c->event->def->id.key, later = 0;
+    bool is_now = c->map_past.at >= c->now, is_known = true;
     if (is_now)
         c->map_past.at = c->now;
     past_map_begin(&w->past, c->event, c->map_past.at);
-    enum hf_status status = ledger_log_moment(l, event, c->map_past.at, &moment, &c->err);
-    if (status == HF_OK && !is_now && !moment.has_earlier)
-        status = ledger_pruned_seq(l, event, &pruned_seq, &c->err);
+    enum hf_status status = ledger_log_later(l, event, c->map_past.at, &later, &c->err);
+    if (status == HF_OK && !is_now)
+        status = ledger_log_knows(l, event, c->map_past.at, &is_known, &c->err);
     if (status != HF_OK)
         return verdict_of(status);
-    if (pruned_seq)
+    if (!is_known)
         return VERDICT_INVALID_REQUEST;
-    int64_t shown = w->past.map.seq, then = moment.later ? moment.later - 1 : SEQ_MAX;
+    int64_t shown = w->past.map.seq, then = later ? later - 1 : SEQ_MAX;
     w->redoes = then >= shown;
     w->after = w->redoes ? shown : then;
     w->last = w->redoes ? then : shown;
@@ -50,7 +49,8 @@ static enum verdict begin(struct past_work *w, struct ledger *l, struct command 
 static enum verdict read_page(struct past_work *w, struct ledger *l, struct command *c,
                               bool *ret_done)
 {
-    int64_t event = c->event->def->id.key, before = w->after, pruned_seq = 0;
+    int64_t event = c->event->def->id.key, before = w->after;
+    struct pruned pruned;
     enum hf_status status = ledger_log_page(l, event, &w->after, w->last, PAGE_ENTRIES,
                                             w->redoes ? add : take_back, &w->past, &c->err);
     bool is_missing = status == HF_OK && w->after == before && !w->redoes && w->after < w->last;
@@ -58,7 +58,7 @@ static enum verdict read_page(struct past_work *w, struct ledger *l, struct comm
     if (status != HF_INTERNAL && !is_missing)
         return verdict_of(status);
     /* Rows are missing: they may have been pruned since the first page was read. */
-    if (ledger_pruned_seq(l, event, &pruned_seq, &c->err) == HF_OK && pruned_seq > w->after)
+    if (ledger_pruned(l, event, &pruned, &c->err) == HF_OK && pruned.seq > w->after)
         return VERDICT_INVALID_REQUEST;
     return VERDICT_INTERNAL;
 }

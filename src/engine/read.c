@@ -202,9 +202,13 @@ static enum verdict read_audit(struct ledger *l, struct event *e, struct audit_p
                                       .hold = p->hold.key,
                                       .limit = p->limit + 1};
     p->entries = hf_alloc(query.limit * sizeof *p->entries);
+    struct pruned pruned;
     enum hf_status status = ledger_audit_read(l, &query, p->entries, &p->n, err);
+    if (status == HF_OK)
+        status = ledger_pruned(l, query.event, &pruned, err);
     if (status != HF_OK)
         return verdict_of(status);
+    p->pruned_seq = pruned.seq;
     p->more = p->n > p->limit;
     p->n = p->more ? p->limit : p->n;
     return VERDICT_OK;
@@ -234,19 +238,19 @@ static void on_seat_row(void *ctx, uint32_t index, const struct seat_row *row)
     past->hold = row->hold;
 }
 
-/* The log has no row about the seat up to that time: it was available, unless the log has been
- * pruned.  Then its own row says how it stands now, and nothing says how it stood before. */
+/* The log has no row about the seat up to that time: it was available, also if holds have been
+ * pruned that had it.  If the log has been pruned as a whole, the seat's own row says how it stands
+ * now, and nothing says how it stood before. */
 static enum verdict judge_unlogged(struct ledger *l, int64_t event, uint32_t seat,
-                                   struct seat_past *past, bool is_now, struct hf_err *err)
+                                   const struct pruned *pruned, struct seat_past *past, bool is_now,
+                                   struct hf_err *err)
 {
-    int64_t pruned_seq = 0;
-    enum hf_status status = ledger_pruned_seq(l, event, &pruned_seq, err);
     past->status = SEAT_AVAILABLE;
-    if (status == HF_OK && pruned_seq && !is_now)
+    if (!pruned->log_seq)
+        return VERDICT_OK;
+    if (!is_now)
         return VERDICT_INVALID_REQUEST;
-    if (status == HF_OK && pruned_seq)
-        status = ledger_seats_read(l, event, seat, seat, on_seat_row, past, err);
-    return verdict_of(status);
+    return verdict_of(ledger_seats_read(l, event, seat, seat, on_seat_row, past, err));
 }
 
 /* Fills in the state from the newest row of the history.  A hold that was due at that moment had
@@ -282,13 +286,22 @@ static enum verdict read_seat(struct ledger *l, struct event *e, uint32_t seat,
     if (is_now)
         past->at = now;
     const struct seat_chain chain = chain_of(e, seat);
+    struct pruned pruned;
+    bool is_known = true;
     enum hf_status status =
         ledger_audit_seat(l, &chain, past->at, SEAT_HISTORY_MAX + 1, past->history, &past->n, err);
+    if (status == HF_OK)
+        status = ledger_pruned(l, chain.event, &pruned, err);
+    if (status == HF_OK && !is_now)
+        status = ledger_log_knows(l, chain.event, past->at, &is_known, err);
     if (status != HF_OK)
         return verdict_of(status);
+    if (!is_known)
+        return VERDICT_INVALID_REQUEST;
     past->more = past->n > SEAT_HISTORY_MAX;
+    past->pruned = !past->more && pruned.seq;
     if (past->n == 0)
-        return judge_unlogged(l, chain.event, seat, past, is_now, err);
+        return judge_unlogged(l, chain.event, seat, &pruned, past, is_now, err);
     status = judge_past(l, past, is_now, err);
     past->n = past->more ? SEAT_HISTORY_MAX : past->n;
     return verdict_of(status);

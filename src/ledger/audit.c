@@ -91,13 +91,13 @@ static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, boo
     return HF_OK;
 }
 
-/* Has the entry of this seq been deleted, since the event was archived long ago? */
+/* May the entry of this seq have been deleted, since its hold or its event ended long ago? */
 static enum hf_status is_pruned(struct ledger *l, int64_t event, int64_t seq, bool *ret,
                                 struct hf_err *err)
 {
-    int64_t pruned_seq = 0;
-    enum hf_status status = ledger_pruned_seq(l, event, &pruned_seq, err);
-    *ret = status == HF_OK && seq <= pruned_seq;
+    struct pruned pruned;
+    enum hf_status status = ledger_pruned(l, event, &pruned, err);
+    *ret = status == HF_OK && seq <= pruned.seq;
     return status;
 }
 

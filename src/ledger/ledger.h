@@ -351,13 +351,14 @@ HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, const struct seat
 HF_MUST_USE enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at,
                                               int64_t *ret_until, struct hf_err *err);
 
-/* Finds the moment `at` in an event's log, whose times never decrease (log_pages.c).  O(log n). */
-struct log_moment {
-    int64_t later;    /* the seq of the first row that was logged after it; 0: there is none */
-    bool has_earlier; /* the log has a row that was logged until then */
-};
-HF_MUST_USE enum hf_status ledger_log_moment(struct ledger *l, int64_t event, int64_t at,
-                                             struct log_moment *ret, struct hf_err *err);
+/* Does the log tell how the event was at the moment `at`?  It does not if rows that were logged
+ * after that moment may have been pruned. */
+HF_MUST_USE enum hf_status ledger_log_knows(struct ledger *l, int64_t event, int64_t at, bool *ret,
+                                            struct hf_err *err);
+/* Finds the first row that was logged after the moment `at`, in a log whose times never decrease
+ * (log_pages.c); *ret_seq is 0 if there is none.  O(log n). */
+HF_MUST_USE enum hf_status ledger_log_later(struct ledger *l, int64_t event, int64_t at,
+                                            int64_t *ret_seq, struct hf_err *err);
 /* Calls `row` for the rows behind the seq *after and up to the seq `last`, in ascending order:
  * those of at most `entries` transitions.  Both seqs must be ends of transitions; *after is then
  * the last one that was read.  `row` returns false if it finds the log damaged. */
@@ -376,25 +377,47 @@ HF_MUST_USE enum hf_status ledger_keys_prune(struct ledger *l, int64_t now, size
 
 /* ---- retention (retention.c), on a writing connection and outside of batches ---- */
 
-/* Where the pruning of an event stands. */
-struct prune {
-    int64_t event; /* 0: none */
-    int64_t hold;  /* holds up to this key have been looked at */
+/* What is old enough to go; PRUNE_NEVER: nothing is. */
+#define PRUNE_NEVER INT64_MIN
+struct prune_limits {
+    int64_t log_before;   /* archived events that have not changed since then go as a whole */
+    int64_t holds_before; /* of all events, holds that ended until then and sold nothing */
 };
-/* Finds an archived event that has not changed since `cutoff`, has no live hold, and has not been
- * pruned; ret->event is 0 if there is none. */
-HF_MUST_USE enum hf_status ledger_prune_next(struct ledger *l, int64_t cutoff, struct prune *ret,
-                                             struct hf_err *err);
-/* Deletes one slice of what the event does not need any more: entries of its log from the oldest
- * on, then holds that were released or have expired, then stored heads.  Sales are kept.  Each
- * slice is a transaction under the event's lock.  p->event is 0 afterwards if nothing is left to
- * do, or if the event has changed meanwhile. */
-HF_MUST_USE enum hf_status ledger_prune_slice(struct ledger *l, int64_t cutoff, struct prune *p,
-                                              struct hf_err *err);
+/* Where the pruning stands, event after event.  Zeroed, it begins with the first. */
+struct prune {
+    int64_t after;   /* events up to this one have been looked at; 0: a round begins */
+    int64_t event;   /* being pruned; 0: none */
+    bool whole;      /* all that it does not need, and not only finished holds */
+    int64_t hold;    /* of a whole event: holds up to this key have been looked at */
+    int64_t n_holds; /* holds that were deleted with their rows of the log, since the beginning */
+};
+/* Looks at some more events for one that has something to prune: p->event.  If it is 0 and p->after
+ * is not, there are more events to look at. */
+HF_MUST_USE enum hf_status ledger_prune_next(struct ledger *l, const struct prune_limits *limits,
+                                             struct prune *p, struct hf_err *err);
+/* Deletes one slice of what the event does not need any more.
+ *
+ * Of any event: holds that were released or have expired, with all of their rows of the log, in the
+ * order in which they ended.  What is left of the log is still true, since each of them gave back
+ * what it had taken, but has gaps up to events.holds_pruned_seq.  Bookings keep their holds, and
+ * the newest entry of a log stays, so that a view that is far behind finds a gap before it and
+ * reads the event again.
+ *
+ * Of a whole event: entries of its log from the oldest on, then all finished holds without a
+ * booking, then stored heads.  Sales are kept.
+ *
+ * Each slice is a transaction under the event's lock.  p->event is 0 afterwards if nothing is left
+ * to do, or if the event has changed meanwhile. */
+HF_MUST_USE enum hf_status ledger_prune_slice(struct ledger *l, const struct prune_limits *limits,
+                                              struct prune *p, struct hf_err *err);
 
-/* Reads the seq up to which the event's log has been pruned; 0: it has not been. */
-HF_MUST_USE enum hf_status ledger_pruned_seq(struct ledger *l, int64_t event, int64_t *ret,
-                                             struct hf_err *err);
+/* How far an event has been pruned; 0: not at all. */
+struct pruned {
+    int64_t log_seq; /* no row up to this seq is left */
+    int64_t seq;     /* rows up to this one may be missing, those of finished holds at least */
+};
+HF_MUST_USE enum hf_status ledger_pruned(struct ledger *l, int64_t event, struct pruned *ret,
+                                         struct hf_err *err);
 
 /* The erasure of an owner: of the label, the metadata, the client's hash, the reference and the
  * reason of each of its holds and bookings, of all events, of the addresses in their rows of the

@@ -1,7 +1,7 @@
 /* The log of an event as a whole: finding a moment in it, and reading it page by page, for maps of
  * past moments.  On any connection.  No transaction is needed: what is read of an entry never
- * changes, and new ones come behind those that are read.  Only pruning deletes any, from the oldest
- * on. */
+ * changes, and new ones come behind those that are read.  Only pruning deletes any, up to a seq
+ * that ledger_pruned tells. */
 #include "ledger/log.h"
 
 static enum hf_status damaged(struct hf_err *err, int64_t event, int64_t seq)
@@ -27,25 +27,36 @@ static enum hf_status probe(struct ledger *l, int64_t event, int64_t seq, int64_
     return HF_OK;
 }
 
-enum hf_status ledger_log_moment(struct ledger *l, int64_t event, int64_t at,
-                                 struct log_moment *ret, struct hf_err *err)
+enum hf_status ledger_log_knows(struct ledger *l, int64_t event, int64_t at, bool *ret,
+                                struct hf_err *err)
 {
-    struct log_moment moment = {0};
-    int64_t low = 0, high = SEQ_MAX, seq, seq_at;
+    struct pruned pruned;
+    int64_t seq = 0, seq_at = 0;
+    enum hf_status status = ledger_pruned(l, event, &pruned, err);
+    if (status == HF_OK && pruned.seq)
+        status = probe(l, event, pruned.seq + 1, &seq, &seq_at, err);
+    if (status == HF_OK)
+        *ret = !pruned.seq || (seq && seq_at <= at);
+    return status;
+}
+
+enum hf_status ledger_log_later(struct ledger *l, int64_t event, int64_t at, int64_t *ret_seq,
+                                struct hf_err *err)
+{
+    int64_t low = 0, high = SEQ_MAX, later = 0, seq, seq_at;
     while (low <= high) { /* 40 times at most */
         int64_t middle = low + (high - low) / 2;
         enum hf_status status = probe(l, event, middle, &seq, &seq_at, err);
         if (status != HF_OK)
             return status;
         if (seq && seq_at <= at) {
-            moment.has_earlier = true;
             low = seq + 1;
         } else {
-            moment.later = seq;
+            later = seq;
             high = middle - 1;
         }
     }
-    *ret = moment;
+    *ret_seq = later;
     return HF_OK;
 }
 

@@ -1,160 +1,23 @@
-/* Retention: what archived events no longer need is deleted, and owners are erased.  In slices,
- * each a transaction of its own that takes a few milliseconds, between the batches of a worker. See
- * ledger.h. */
+/* Retention: finished holds and what archived events no longer need are deleted, and owners are
+ * erased.  In slices, each a transaction of its own that takes a few milliseconds, between the
+ * batches of a worker. See ledger.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ledger/internal.h"
 
+#define SLICE_EVENTS 500   /* looked at at once */
 #define SLICE_ENTRIES 500  /* of the log, deleted at once */
+#define SLICE_ENDS 200     /* entries of the log, looked at at once for holds that end in them */
 #define SLICE_HOLDS 2000   /* looked at, or deleted, at once */
 #define SLICE_KEYS 500     /* stored answers looked at at once */
 #define ERASE_ENTRIES 5000 /* of the log, named in one statement */
 
-/* ---- pruning ---- */
-
-enum hf_status ledger_prune_next(struct ledger *l, int64_t cutoff, struct prune *ret,
-                                 struct hf_err *err)
-{
-    const struct db_value args[] = {db_int(cutoff)};
-    int64_t event = 0;
-    size_t n = 0;
-    enum hf_status status = ledger_read_ints(l, ST_PRUNE_NEXT, args, 1, &event, &n, err);
-    if (status == HF_OK)
-        *ret = (struct prune){.event = n ? event : 0, .hold = n ? HOLD_KEY(event, 0) : 0};
-    return status;
-}
-
-enum hf_status ledger_pruned_seq(struct ledger *l, int64_t event, int64_t *ret, struct hf_err *err)
-{
-    const struct db_value args[] = {db_int(event)};
-    int64_t seq = 0;
-    size_t n = 0;
-    enum hf_status status = ledger_read_ints(l, ST_PRUNED_READ, args, 1, &seq, &n, err);
-    if (status == HF_OK)
-        *ret = n ? seq : 0;
-    return status;
-}
-
-/* The event as the slice finds it. */
-struct prune_state {
-    int64_t event, status, pruned_seq, seq, now;
-};
-
-static enum hf_status read_state(struct ledger *l, struct prune_state *s, struct hf_err *err)
-{
-    const struct db_value args[] = {db_int(s->event)};
-    struct db_stmt *stmt;
-    bool is_row;
-    enum hf_status status = ledger_query(l, ST_PRUNE_STATE, args, &stmt, err);
-    if (status != HF_OK || (status = ledger_next(stmt, &is_row, err)) != HF_OK)
-        return status;
-    s->status = 0;
-    if (!is_row)
-        return HF_OK;
-    s->status = db_column_int(stmt, 0);
-    s->pruned_seq = db_column_int(stmt, 1);
-    s->seq = db_column_int(stmt, 2);
-    s->now = db_column_int(stmt, 3);
-    stmt->driver->finish(stmt);
-    return HF_OK;
-}
-
-/* Entries are deleted up to the first that stays, whose seq tells how far the log has been pruned.
- */
-static enum hf_status prune_log(struct ledger *l, const struct prune_state *s, struct hf_err *err)
-{
-    int64_t entries[SLICE_ENTRIES + 1], end = AUDIT_KEY(s->event + 1, 0);
-    size_t n = 0;
-    const struct db_value first[] = {db_int(AUDIT_KEY(s->event, 0)), db_int(end),
-                                     db_int(SLICE_ENTRIES + 1)};
-    enum hf_status status =
-        ledger_read_ints(l, ST_LOG_FIRST, first, SLICE_ENTRIES + 1, entries, &n, err);
-    if (status != HF_OK)
-        return status;
-    int64_t stays = n > SLICE_ENTRIES ? entries[SLICE_ENTRIES] : end;
-    int64_t pruned_seq = stays == end ? s->seq : stays - AUDIT_KEY(s->event, 0) - 1;
-    const struct db_value range[] = {db_int(AUDIT_KEY(s->event, 0)), db_int(stays)};
-    const struct db_value mark[] = {db_int(s->event), db_int(pruned_seq)};
-    if ((status = ledger_exec(l, ST_LOG_PRUNE, range, NULL, err)) != HF_OK)
-        return status;
-    return ledger_exec(l, ST_PRUNED_WRITE, mark, NULL, err);
-}
-
-/* Looks at the next holds in the order of their keys, so that sales are passed over once.  Holds
- * that were booked stay, whatever became of the booking: they say what the money was for.  The
- * notifications about all of them were delivered long ago, or never will be. */
-static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_done,
-                                  struct hf_err *err)
-{
-    int64_t *keys = hf_alloc(SLICE_HOLDS * sizeof *keys);
-    size_t n = 0;
-    const struct db_value next[] = {db_int(p->hold), db_int(HOLD_KEY(p->event + 1, 0)),
-                                    db_int(SLICE_HOLDS)};
-    enum hf_status status = ledger_read_ints(l, ST_HOLDS_AFTER, next, SLICE_HOLDS, keys, &n, err);
-    if (status == HF_OK && n) {
-        const struct db_value range[] = {db_int(p->hold), db_int(keys[n - 1])};
-        status = ledger_exec(l, ST_NOTICES_PRUNE, range, NULL, err);
-        if (status == HF_OK)
-            status = ledger_exec(l, ST_HOLDS_PRUNE, range, NULL, err);
-        p->hold = keys[n - 1];
-    }
-    *ret_done = n < SLICE_HOLDS;
-    free(keys);
-    return status;
-}
-
-static enum hf_status finish(struct ledger *l, const struct prune_state *s, struct hf_err *err)
-{
-    const struct db_value heads[] = {db_int(SEAT_KEY(s->event, 0)),
-                                     db_int(SEAT_KEY(s->event + 1, 0))};
-    const struct db_value mark[] = {db_int(s->event), db_int(s->seq)};
-    enum hf_status status = ledger_exec(l, ST_HEADS_PRUNE, heads, NULL, err);
-    return status == HF_OK ? ledger_exec(l, ST_HOLDS_PRUNED, mark, NULL, err) : status;
-}
-
-/* Inside the transaction, with the event's clock row locked. */
-static enum hf_status slice(struct ledger *l, int64_t cutoff, struct prune *p, struct hf_err *err)
-{
-    struct prune_state s = {.event = p->event};
-    bool done = false;
-    enum hf_status status = read_state(l, &s, err);
-    if (status != HF_OK)
-        return status;
-    if (s.status != EVENT_ARCHIVED || s.now > cutoff) {
-        p->event = 0;
-        return HF_OK;
-    }
-    if (s.pruned_seq < s.seq)
-        return prune_log(l, &s, err);
-    if ((status = prune_holds(l, p, &done, err)) != HF_OK || !done)
-        return status;
-    p->event = 0;
-    return finish(l, &s, err);
-}
-
-enum hf_status ledger_prune_slice(struct ledger *l, int64_t cutoff, struct prune *p,
-                                  struct hf_err *err)
-{
-    struct clock_row clock = {.event = p->event};
-    const struct prune before = *p;
-    int64_t now;
-    enum hf_status status;
-    if ((status = ledger_begin(l, err)) != HF_OK)
-        return status;
-    if ((status = ledger_lock(l, &clock, 1, &now, err)) != HF_OK ||
-        (status = slice(l, cutoff, p, err)) != HF_OK || (status = ledger_commit(l, err)) != HF_OK) {
-        ledger_rollback(l);
-        *p = before;
-    }
-    return status;
-}
-
-/* ---- erasing an owner ---- */
+/* ---- the rows of holds ---- */
 
 /* Runs a statement over the keys of holds, which are those of their bookings too. */
-static enum hf_status erase_rows(struct ledger *l, enum statement which, const int64_t *keys,
-                                 size_t n, int64_t *ret_changes, struct hf_err *err)
+static enum hf_status on_holds(struct ledger *l, enum statement which, const int64_t *keys,
+                               size_t n, int64_t *ret_changes, struct hf_err *err)
 {
     vec_clear(&l->args);
     for (size_t i = 0; i < n; i++)
@@ -203,9 +66,9 @@ static enum hf_status find_entries(struct ledger *l, const int64_t *holds, size_
     return status;
 }
 
-/* Addresses stand in the log as actors.  O(entries of the holds). */
-static enum hf_status erase_addresses(struct ledger *l, const int64_t *holds, size_t n,
-                                      struct hf_err *err)
+/* Runs a statement over all entries of the log that are about these holds.  O(entries). */
+static enum hf_status on_entries(struct ledger *l, enum statement which, const int64_t *holds,
+                                 size_t n, struct hf_err *err)
 {
     struct entries_of_holds entries = {0};
     enum hf_status status = find_entries(l, holds, n, &entries, err);
@@ -216,23 +79,299 @@ static enum hf_status erase_addresses(struct ledger *l, const int64_t *holds, si
             ledger_arg_int(l, entries.list.v[i].entry);
             ledger_arg_int(l, entries.list.v[i].hold);
         }
-        status = ledger_exec_args(l, ST_ADDRESS_ERASE, i - first, NULL, err);
+        status = ledger_exec_args(l, which, i - first, NULL, err);
     }
     vec_close(&entries.list);
     return status;
 }
 
-/* An intent that is yet to be created gets no e-mail address then. */
+/* ---- pruning: which event ---- */
+
+enum hf_status ledger_prune_next(struct ledger *l, const struct prune_limits *limits,
+                                 struct prune *p, struct hf_err *err)
+{
+    int64_t last = p->after + SLICE_EVENTS, next;
+    const struct db_value args[] = {db_int(p->after), db_int(last), db_int(limits->log_before),
+                                    db_int(limits->holds_before)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_read_int(l, ST_EVENT_NEXT, &next, err);
+    if (status != HF_OK || (status = ledger_query(l, ST_PRUNE_NEXT, args, &stmt, err)) != HF_OK ||
+        (status = ledger_next(stmt, &is_row, err)) != HF_OK)
+        return status;
+    if (is_row) {
+        p->event = p->after = db_column_int(stmt, 0);
+        p->whole = db_column_int(stmt, 1) != 0;
+        p->hold = HOLD_KEY(p->event, 0);
+        stmt->driver->finish(stmt);
+    } else {
+        p->after = last < next ? last : 0;
+    }
+    return HF_OK;
+}
+
+enum hf_status ledger_pruned(struct ledger *l, int64_t event, struct pruned *ret,
+                             struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_PRUNED_READ, args, &stmt, err);
+    if (status != HF_OK || (status = ledger_next(stmt, &is_row, err)) != HF_OK)
+        return status;
+    *ret = (struct pruned){0};
+    if (!is_row)
+        return HF_OK;
+    int64_t log_seq = db_column_int(stmt, 0), holds_seq = db_column_int(stmt, 1);
+    *ret = (struct pruned){.log_seq = log_seq, .seq = log_seq > holds_seq ? log_seq : holds_seq};
+    stmt->driver->finish(stmt);
+    return HF_OK;
+}
+
+/* The event as the slice finds it. */
+struct prune_state {
+    int64_t event, status, pruned_seq, holds_pruned_seq, seq, now;
+};
+
+static enum hf_status read_state(struct ledger *l, struct prune_state *s, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(s->event)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_PRUNE_STATE, args, &stmt, err);
+    if (status != HF_OK || (status = ledger_next(stmt, &is_row, err)) != HF_OK)
+        return status;
+    s->status = 0;
+    if (!is_row)
+        return HF_OK;
+    s->status = db_column_int(stmt, 0);
+    s->pruned_seq = db_column_int(stmt, 1);
+    s->holds_pruned_seq = db_column_int(stmt, 2);
+    s->seq = db_column_int(stmt, 3);
+    s->now = db_column_int(stmt, 4);
+    stmt->driver->finish(stmt);
+    return HF_OK;
+}
+
+/* An entry of the log, as far as pruning has to know it. */
+struct old_entry {
+    int64_t entry, at, object, after, hold;
+};
+
+/* Reads up to `n` entries of the event behind `seq`. */
+static enum hf_status read_entries(struct ledger *l, int64_t event, int64_t seq, size_t n,
+                                   struct old_entry *ret, size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(AUDIT_KEY(event, seq)), db_int(AUDIT_KEY(event + 1, 0)),
+                                    db_int((int64_t)n)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_LOG_FIRST, args, &stmt, err);
+    *ret_n = 0;
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
+        ret[(*ret_n)++] = (struct old_entry){db_column_int(stmt, 0), db_column_int(stmt, 1),
+                                             db_column_int(stmt, 2), db_column_int(stmt, 3),
+                                             db_column_int(stmt, 4)};
+    return status;
+}
+
+/* ---- pruning: finished holds ---- */
+
+/* The most entries that one transition can have, and the one behind it: a ledger that is older than
+ * schema version 4 has an entry for each place. */
+#define TRANSITION_ENTRIES_MAX (2 * HOLD_PLACES_MAX + 4)
+
+/* Returns how many of the entries can be looked at: those of whole transitions that were logged
+ * until `before`.  The entry behind them is among the `n`, so the newest one always stays. */
+static size_t whole_transitions(const struct old_entry *entries, size_t n, int64_t before)
+{
+    for (size_t i = n; i-- > 1;) {
+        bool goes_on = entries[i].object == 0 && entries[i].hold;
+        if (!goes_on && entries[i - 1].at <= before)
+            return i;
+    }
+    return 0;
+}
+
+/* Finds those holds among the ones that end in these entries that may go. */
+static enum hf_status find_finished(struct ledger *l, const struct old_entry *entries, size_t n,
+                                    int64_t seq, int64_t *ret, size_t *ret_n, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    bool is_row;
+    size_t n_ends = 0;
+    enum hf_status status = ledger_stmt(l, ST_HOLDS_FINISHED, &stmt, err);
+    vec_clear(&l->args);
+    *ret_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct old_entry *entry = &entries[i];
+        if (entry->object != AUDIT_HOLD ||
+            (entry->after != HOLD_EXPIRED && entry->after != HOLD_RELEASED))
+            continue;
+        ledger_arg_int(l, entry->hold);
+        ledger_arg_int(l, seq);
+        n_ends++;
+    }
+    if (status != HF_OK || !n_ends)
+        return status;
+    status = stmt->driver->query_many(stmt, l->args.v, n_ends, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
+        if (*ret_n < n)
+            ret[(*ret_n)++] = db_column_int(stmt, 0);
+    return status;
+}
+
+static enum hf_status delete_holds(struct ledger *l, const int64_t *keys, size_t n,
+                                   struct hf_err *err)
+{
+    enum hf_status status;
+    if (!n)
+        return HF_OK;
+    if ((status = on_entries(l, ST_LOG_DELETE, keys, n, err)) != HF_OK ||
+        (status = on_holds(l, ST_NOTICES_DELETE, keys, n, NULL, err)) != HF_OK)
+        return status;
+    return on_holds(l, ST_HOLD_DELETE, keys, n, NULL, err);
+}
+
+/* Looks at the next entries of the log, and deletes the holds that end in them. */
+static enum hf_status prune_finished(struct ledger *l, int64_t before, const struct prune_state *s,
+                                     struct prune *p, struct hf_err *err)
+{
+    size_t max = SLICE_ENDS + TRANSITION_ENTRIES_MAX, n = 0, n_keys = 0;
+    struct old_entry *entries = hf_alloc(max * sizeof *entries);
+    int64_t *keys = hf_alloc(max * sizeof *keys), after = s->holds_pruned_seq;
+    enum hf_status status = read_entries(l, s->event, after, SLICE_ENDS, entries, &n, err);
+    size_t whole = whole_transitions(entries, n, before);
+    if (status == HF_OK && !whole && n == SLICE_ENDS) {
+        status = read_entries(l, s->event, after, max, entries, &n, err);
+        whole = whole_transitions(entries, n, before);
+    }
+    if (status == HF_OK && whole) {
+        int64_t seq = (entries[whole].entry & SEQ_MAX) - 1;
+        const struct db_value mark[] = {db_int(s->event), db_int(seq)};
+        if ((status = find_finished(l, entries, whole, seq, keys, &n_keys, err)) == HF_OK &&
+            (status = delete_holds(l, keys, n_keys, err)) == HF_OK)
+            status = ledger_exec(l, ST_HOLDS_PRUNED, mark, NULL, err);
+        p->n_holds += (int64_t)n_keys;
+    }
+    if (!whole)
+        p->event = 0;
+    free(entries);
+    free(keys);
+    return status;
+}
+
+/* ---- pruning: a whole event ---- */
+
+/* Entries are deleted up to the first that stays, whose seq tells how far the log has been pruned.
+ */
+static enum hf_status prune_log(struct ledger *l, const struct prune_state *s, struct hf_err *err)
+{
+    struct old_entry entries[SLICE_ENTRIES + 1];
+    int64_t end = AUDIT_KEY(s->event + 1, 0);
+    size_t n = 0;
+    enum hf_status status = read_entries(l, s->event, 0, SLICE_ENTRIES + 1, entries, &n, err);
+    if (status != HF_OK)
+        return status;
+    int64_t stays = n > SLICE_ENTRIES ? entries[SLICE_ENTRIES].entry : end;
+    int64_t pruned_seq = stays == end ? s->seq : stays - AUDIT_KEY(s->event, 0) - 1;
+    const struct db_value range[] = {db_int(AUDIT_KEY(s->event, 0)), db_int(stays)};
+    const struct db_value mark[] = {db_int(s->event), db_int(pruned_seq)};
+    if ((status = ledger_exec(l, ST_LOG_PRUNE, range, NULL, err)) != HF_OK)
+        return status;
+    return ledger_exec(l, ST_PRUNED_WRITE, mark, NULL, err);
+}
+
+/* Looks at the next holds in the order of their keys, so that sales are passed over once.  Holds
+ * that were booked stay, whatever became of the booking: they say what the money was for.  The
+ * notifications about all of them were delivered long ago, or never will be. */
+static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_done,
+                                  struct hf_err *err)
+{
+    int64_t *keys = hf_alloc(SLICE_HOLDS * sizeof *keys);
+    size_t n = 0;
+    const struct db_value next[] = {db_int(p->hold), db_int(HOLD_KEY(p->event + 1, 0)),
+                                    db_int(SLICE_HOLDS)};
+    enum hf_status status = ledger_read_ints(l, ST_HOLDS_AFTER, next, SLICE_HOLDS, keys, &n, err);
+    if (status == HF_OK && n) {
+        const struct db_value range[] = {db_int(p->hold), db_int(keys[n - 1])};
+        status = ledger_exec(l, ST_NOTICES_PRUNE, range, NULL, err);
+        if (status == HF_OK)
+            status = ledger_exec(l, ST_HOLDS_PRUNE, range, NULL, err);
+        p->hold = keys[n - 1];
+    }
+    *ret_done = n < SLICE_HOLDS;
+    free(keys);
+    return status;
+}
+
+static enum hf_status finish(struct ledger *l, const struct prune_state *s, struct hf_err *err)
+{
+    const struct db_value heads[] = {db_int(SEAT_KEY(s->event, 0)),
+                                     db_int(SEAT_KEY(s->event + 1, 0))};
+    const struct db_value mark[] = {db_int(s->event), db_int(s->seq)};
+    enum hf_status status = ledger_exec(l, ST_HEADS_PRUNE, heads, NULL, err);
+    return status == HF_OK ? ledger_exec(l, ST_HOLDS_PRUNED, mark, NULL, err) : status;
+}
+
+/* Inside the transaction, with the event's clock row locked. */
+static enum hf_status slice(struct ledger *l, const struct prune_limits *limits, struct prune *p,
+                            struct hf_err *err)
+{
+    struct prune_state s = {.event = p->event};
+    bool done = false;
+    enum hf_status status = read_state(l, &s, err);
+    if (status != HF_OK)
+        return status;
+    if (!p->whole)
+        return prune_finished(l, limits->holds_before, &s, p, err);
+    if (s.status != EVENT_ARCHIVED || s.now > limits->log_before) {
+        p->event = 0;
+        return HF_OK;
+    }
+    if (s.pruned_seq < s.seq)
+        return prune_log(l, &s, err);
+    if ((status = prune_holds(l, p, &done, err)) != HF_OK || !done)
+        return status;
+    p->event = 0;
+    return finish(l, &s, err);
+}
+
+enum hf_status ledger_prune_slice(struct ledger *l, const struct prune_limits *limits,
+                                  struct prune *p, struct hf_err *err)
+{
+    struct clock_row clock = {.event = p->event};
+    const struct prune before = *p;
+    int64_t now;
+    enum hf_status status;
+    if ((status = ledger_begin(l, err)) != HF_OK)
+        return status;
+    if ((status = ledger_lock(l, &clock, 1, &now, err)) != HF_OK ||
+        (status = slice(l, limits, p, err)) != HF_OK || (status = ledger_commit(l, err)) != HF_OK) {
+        ledger_rollback(l);
+        *p = before;
+    }
+    return status;
+}
+
+/* ---- erasing an owner ---- */
+
+/* Addresses stand in the log as actors.  An intent that is yet to be created gets no e-mail address
+ * then. */
 static enum hf_status erase_buyer(struct ledger *l, const int64_t *keys, size_t n,
                                   int64_t *ret_bookings, struct hf_err *err)
 {
     enum hf_status status;
-    if ((status = erase_rows(l, ST_OWNER_ERASE, keys, n, NULL, err)) != HF_OK ||
-        (status = erase_rows(l, ST_PAST_ERASE, keys, n, NULL, err)) != HF_OK ||
-        (status = erase_addresses(l, keys, n, err)) != HF_OK ||
-        (status = erase_rows(l, ST_JOBS_ERASE, keys, n, NULL, err)) != HF_OK)
+    if ((status = on_holds(l, ST_OWNER_ERASE, keys, n, NULL, err)) != HF_OK ||
+        (status = on_holds(l, ST_PAST_ERASE, keys, n, NULL, err)) != HF_OK ||
+        (status = on_entries(l, ST_ADDRESS_ERASE, keys, n, err)) != HF_OK ||
+        (status = on_holds(l, ST_JOBS_ERASE, keys, n, NULL, err)) != HF_OK)
         return status;
-    return erase_rows(l, ST_BUYER_ERASE, keys, n, ret_bookings, err);
+    return on_holds(l, ST_BUYER_ERASE, keys, n, ret_bookings, err);
 }
 
 static enum hf_status erase_holds(struct ledger *l, struct erasure *x, struct hf_err *err)

@@ -106,8 +106,8 @@ const char *const ledger_migrations[] = {
        at (NULL: all cost the same; []: not known); places are blocked for channels, also those of
        areas (blocks: [channel, places ...]); a booking can be cancelled; a stored answer names the
        hold that it is about; `pruned_seq` is the last seq of an archived event whose entry of the
-       log has been deleted, and `holds_pruned_seq` the event's seq when its finished holds had been
-       deleted too.  Stored answers are no longer clustered: a row of SQLite's clustered tables that
+       log has been deleted; finished holds that sold nothing and had ended up to `holds_pruned_seq`
+       have been deleted, with their entries.  Stored answers are no longer clustered: a row of SQLite's clustered tables that
        exceeds a quarter of a page takes another page. */
     ("ALTER TABLE events ADD COLUMN venue text;"
      "ALTER TABLE events ADD COLUMN metadata text;"

@@ -355,10 +355,16 @@
       " ORDER BY a.entry LIMIT 1{args(first bigint, last bigint)}")                                \
     X(LOG_PAGE, "SELECT " LOG_COLUMNS " FROM log a WHERE a.entry > r.after AND a.entry <= r.last"  \
                 " ORDER BY a.entry LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
-    X(PRUNED_READ, "SELECT pruned_seq FROM events WHERE event = r.event{args(event bigint)}")      \
-    X(PRUNE_NEXT, /* an archived event that has rested since r.cutoff, where nothing is open */    \
-      "SELECT e.event FROM events e JOIN event_clock c ON c.event = e.event"                       \
-      " WHERE e.status = 3 AND e.holds_pruned_seq < c.seq AND c.now <= r.cutoff"                   \
+    X(PRUNED_READ, "SELECT pruned_seq, holds_pruned_seq FROM events WHERE event = r.event"         \
+                   "{args(event bigint)}")                                                         \
+    X(PRUNE_NEXT, /* `whole`: an archived event that has rested, where nothing is open; else one   \
+                     whose log has an old entry to look at, which is not its newest */             \
+      "SELECT x.event, x.whole FROM (SELECT e.event, CASE WHEN"                                    \
+      " (SELECT CASE WHEN COUNT(*) = 2 THEN MIN(o.at) END FROM (SELECT a.at FROM log a"            \
+      " WHERE a.entry > (e.event << 40) + e.holds_pruned_seq"                                      \
+      " AND a.entry < ((e.event + 1) << 40) ORDER BY a.entry LIMIT 2) o) <= r.holds_before"        \
+      " THEN 1 ELSE 0 END AS some, CASE WHEN e.status = 3 AND e.holds_pruned_seq < c.seq"          \
+      " AND c.now <= r.log_before"                                                                 \
       " AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.status = 1 AND h.event = e.event)"           \
       " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.status = 1"                               \
       " AND b.booking > (e.event << 40) AND b.booking < ((e.event + 1) << 40))"                    \
@@ -366,13 +372,30 @@
       " AND j.booking > (e.event << 40) AND j.booking < ((e.event + 1) << 40))"                    \
       " AND NOT EXISTS (SELECT 1 FROM refunds f WHERE f.status IN (1, 2)"                          \
       " AND f.refund > (e.event << 40) AND f.refund < ((e.event + 1) << 40))"                      \
-      " ORDER BY e.event LIMIT 1{args(cutoff bigint)}")                                            \
-    X(PRUNE_STATE, "SELECT e.status, e.pruned_seq, c.seq, c.now FROM events e JOIN event_clock c"  \
-                   " ON c.event = e.event WHERE e.event = r.event{args(event bigint)}")            \
-    X(LOG_FIRST, "SELECT entry FROM log WHERE entry > r.first AND entry < r.last"                  \
+      " THEN 1 ELSE 0 END AS whole FROM events e JOIN event_clock c ON c.event = e.event"          \
+      " WHERE e.event > r.after AND e.event <= r.last) x"                                          \
+      " WHERE x.whole = 1 OR x.some = 1 ORDER BY x.event LIMIT 1"                                  \
+      "{args(after bigint, last bigint, log_before bigint, holds_before bigint)}")                 \
+    X(PRUNE_STATE, "SELECT e.status, e.pruned_seq, e.holds_pruned_seq, c.seq, c.now FROM events e" \
+                   " JOIN event_clock c ON c.event = e.event WHERE e.event = r.event"              \
+                   "{args(event bigint)}")                                                         \
+    X(LOG_FIRST, "SELECT entry, at, object, after, hold FROM log"                                  \
+                 " WHERE entry > r.first AND entry < r.last"                                       \
                  " ORDER BY entry LIMIT r.n{args(first bigint, last bigint, n bigint)}")           \
     X(LOG_PRUNE, "DELETE FROM log WHERE entry > r.first AND entry < r.last"                        \
                  "{args(first bigint, last bigint)}")                                              \
+    X(LOG_DELETE, "DELETE FROM log{ USING rows(entry bigint, hold bigint)}"                        \
+                  " WHERE log.entry = r.entry AND log.hold = r.hold")                              \
+    X(HOLDS_FINISHED, /* that sold nothing, ended until r.seq, and are needed by nothing; the      \
+                         history of a seat that is blocked goes through holds of its channel */    \
+      "SELECT h.hold FROM holds h{, rows(hold bigint, seq bigint)}"                                \
+      " WHERE h.hold = r.hold AND h.last_seq <= r.seq AND h.status IN (2, 3)"                      \
+      " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.booking = h.hold)"                        \
+      " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.booking = h.hold AND j.status = 1)"           \
+      " AND (h.channel = 0 OR (h.seats = '[]' AND h.fence = h.hold - (h.event << 40)))")           \
+    X(HOLD_DELETE, "DELETE FROM holds{ USING rows(hold bigint)} WHERE holds.hold = r.hold")        \
+    X(NOTICES_DELETE, "DELETE FROM jobs{ USING rows(hold bigint)} WHERE jobs.booking = r.hold"     \
+                      " AND jobs.kind = 6 AND jobs.status <> 1")                                   \
     X(PRUNED_WRITE, "UPDATE events SET pruned_seq = r.seq WHERE event = r.event"                   \
                     "{args(event bigint, seq bigint)}")                                            \
     X(HOLDS_AFTER, "SELECT hold FROM holds WHERE hold > r.after AND hold < r.last"                 \

@@ -193,7 +193,7 @@ static void on_status(struct verifier *v, struct db_stmt *stmt)
     v->event.n_channels = channels != NULL;
     for (size_t i = 0; channels && i < len; i++)
         v->event.n_channels += channels[i] == '\n';
-    verify_fold_begin(&v->event, db_column_int(stmt, 1));
+    verify_fold_begin(&v->event, db_column_int(stmt, 1), db_column_int(stmt, 3));
 }
 
 static int index_order(const void *a, const void *b)

@@ -1,13 +1,17 @@
 /* Checks every invariant that the rows of the ledger can show, on one snapshot.  Uses a connection
  * of its own that only reads, so it works beside running servers; any thread.
  *
- * Memory holds one event at a time: 64 bytes per seat, 136 per hold, 80 per payment and 40 per
+ * Memory holds one event at a time: 72 bytes per seat, 136 per hold, 80 per payment and 40 per
  * refund that the event has in the ledger.  The cost is one ordered pass over each table.
  *
  * The log of an archived event may begin after its events.pruned_seq, and its finished holds may be
  * gone.  What seats, holds and areas were at that point cannot be known, so it is taken from the
  * rows: chains that begin after it are judged in full, others from their first remaining row on,
- * and rows that the rest of the log does not mention are compared with each other only. */
+ * and rows that the rest of the log does not mention are compared with each other only.
+ *
+ * Up to events.holds_pruned_seq the log of any event may have gaps: finished holds that sold
+ * nothing are gone, each with all of its rows, after which its places were what they had been
+ * before.  So the rest of the log is folded as if they had never been, and judged in full. */
 #ifndef HF_LEDGER_VERIFY_H
 #define HF_LEDGER_VERIFY_H
 

@@ -62,9 +62,10 @@ void verify_channel(struct event_state *e, const char *what, int64_t item, uint3
 /* ---- the log ---- */
 
 /* An event is open until the log says otherwise. */
-void verify_fold_begin(struct event_state *e, int64_t pruned_seq)
+void verify_fold_begin(struct event_state *e, int64_t pruned_seq, int64_t holds_pruned_seq)
 {
     e->pruned_seq = e->seq = pruned_seq;
+    e->holds_pruned_seq = holds_pruned_seq;
     e->log_status = pruned_seq ? NOT_KNOWN : EVENT_OPEN;
     for (uint32_t i = 0; i < e->n_seats && pruned_seq; i++) {
         e->seats[i].status = e->seats[i].channel = NOT_KNOWN;
@@ -72,11 +73,14 @@ void verify_fold_begin(struct event_state *e, int64_t pruned_seq)
     }
 }
 
-/* A row about a seat or a hold names the row before, which may have been pruned. */
+/* A row about a seat or a hold names the row before, which may have been pruned: that of a seat
+ * with the hold that it was about, that of a hold only with all that the log had until then. */
 static void check_prev(struct event_state *e, const struct audit_row *row, const char *object,
                        int64_t item, int64_t prev)
 {
-    bool is_pruned = !prev && row->prev > 0 && row->prev <= e->pruned_seq;
+    bool is_pruned = row->object == AUDIT_SEAT
+                         ? verify_is_pruned(e, prev, row->prev)
+                         : !prev && row->prev > 0 && row->prev <= e->pruned_seq;
     if (row->prev != prev && !is_pruned)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: %s %lld changed before at seq %lld, it names %lld",
@@ -172,14 +176,12 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
         h->log_until = row->until;
 }
 
-/* Counts a row of the seat against its stored head. */
+/* Notes the row of the seat that its stored head has to name. */
 static void fold_head(struct event_state *e, const struct audit_row *row, struct seat_state *s)
 {
     size_t chunk = (size_t)row->item / HEADS_CHUNK;
-    if (chunk < e->heads_seqs.n && row->seq <= e->heads_seqs.v[chunk]) {
-        s->head -= row->seq - s->last_seq;
-        s->head_folded = true;
-    }
+    if (chunk < e->heads_seqs.n && row->seq <= e->heads_seqs.v[chunk])
+        s->head_seq = row->seq;
     s->last_seq = row->seq;
 }
 
@@ -477,13 +479,22 @@ static void fold_payment(struct event_state *e, const struct audit_row *row)
     p->log_status = (uint8_t)row->to;
 }
 
+/* Is the row the next one?  Those of finished holds may be missing before it, but not where the
+ * log begins: what has been pruned as a whole ends right there. */
+static bool follows(const struct event_state *e, const struct audit_row *row)
+{
+    bool begins = e->pruned_seq && e->seq == e->pruned_seq;
+    return (uint64_t)row->seq == (uint64_t)e->seq + 1 ||
+           (!begins && row->seq > e->seq && row->seq - 1 <= e->holds_pruned_seq);
+}
+
 void verify_fold(struct event_state *e, const struct audit_row *row)
 {
     static const enum verify_id checks[] = {VERIFY_LOG_SEQ, VERIFY_LOG_TIME, VERIFY_LOG_CHAIN,
                                             VERIFY_FENCE_ORDER, VERIFY_FENCE_CLOCK};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         verify_count(e, checks[i]);
-    if ((uint64_t)row->seq != (uint64_t)e->seq + 1)
+    if (!follows(e, row))
         verify_violation(e->report, VERIFY_LOG_SEQ, "event %lld: seq %lld is followed by %lld",
                          (ll)e->event, (ll)e->seq, (ll)row->seq);
     if (row->at < e->at || row->at > e->clock.now)

@@ -127,10 +127,10 @@ static void check_head(struct event_state *e, uint32_t index)
 {
     const struct seat_state *s = &e->seats[index];
     verify_count(e, VERIFY_HEADS);
-    if (s->head && (s->head_folded || s->head > e->pruned_seq))
+    if (s->head != s->head_seq && !verify_is_pruned(e, s->head_seq, s->head))
         verify_violation(e->report, VERIFY_HEADS,
-                         "event %lld, seat %u: its stored head is %lld off", (ll)e->event, index,
-                         (ll)s->head);
+                         "event %lld, seat %u: its stored head is %lld, by the log %lld",
+                         (ll)e->event, index, (ll)s->head, (ll)s->head_seq);
 }
 
 /* Reports a hold to HOLD_STATUS, unless that has been done. */

@@ -21,11 +21,11 @@ struct seat_state {
     int64_t claim;       /* the live hold that lists it; 0: none */
     int64_t sold;        /* its booking in sold_seats; 0: none */
     int64_t last_seq;    /* of the last row about it; 0: none */
-    int64_t head;        /* as stored, minus the last row about it when that was stored */
+    int64_t head;        /* as stored; 0: none */
+    int64_t head_seq;    /* of the last row about it when that was stored; 0: none */
     uint8_t status;      /* by the log */
     uint8_t channel;     /* by the log: that it is blocked for, or was when a hold took it */
     bool seen;           /* it has a row */
-    bool head_folded;    /* rows of the log have been counted against `head` */
 };
 
 /* The places of an area that are blocked for one channel: as stored and by the log. */
@@ -141,8 +141,9 @@ struct event_state {
     struct verify_report *report;
     int64_t event;
     struct clock_row clock;
-    int64_t pruned_seq;  /* the log begins after it */
-    uint32_t n_channels; /* that the event names */
+    int64_t pruned_seq;       /* the log begins after it */
+    int64_t holds_pruned_seq; /* up to here the rows of finished holds may be missing */
+    uint32_t n_channels;      /* that the event names */
     struct seat_state *seats;
     uint32_t n_seats;
     VEC(struct area_state) areas;
@@ -181,8 +182,15 @@ struct past_state *verify_past(struct event_state *e, int64_t booking, int64_t p
 struct block_state *verify_block(struct area_state *a, uint32_t channel);
 /* Reports a channel that the event does not have; `what` and `item` say whose it is. */
 void verify_channel(struct event_state *e, const char *what, int64_t item, uint32_t channel);
-/* Called before the log: its first rows begin at pruned_seq, with seats that are not known. */
-void verify_fold_begin(struct event_state *e, int64_t pruned_seq);
+/* Called before the log: its first rows begin at pruned_seq, with seats that are not known, and up
+ * to holds_pruned_seq it has gaps. */
+void verify_fold_begin(struct event_state *e, int64_t pruned_seq, int64_t holds_pruned_seq);
+/* May a row about a seat have been pruned that was at `seq`, and followed on one at `prev` (0: on
+ * none)? */
+static inline bool verify_is_pruned(const struct event_state *e, int64_t prev, int64_t seq)
+{
+    return seq > prev && (seq <= e->pruned_seq || seq <= e->holds_pruned_seq);
+}
 
 /* Folds one row of the log; rows come in order of seq. */
 void verify_fold(struct event_state *e, const struct audit_row *row);

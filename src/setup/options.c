@@ -38,6 +38,8 @@ static const struct flag flags[] = {
      offsetof(struct options, reconcile_every)},
     {"keep", "TIME", "how long finished holds and the log of archived events are kept (forever)",
      offsetof(struct options, keep)},
+    {"keep-holds", "TIME", "how long holds are kept that ended and sold nothing, or forever (30d)",
+     offsetof(struct options, keep_holds)},
     {"event-idle", "TIME", "when events that nobody asks for leave memory (10m)",
      offsetof(struct options, event_idle)},
     {"event-memory-max", "SIZE", "memory for events, beyond which idle ones leave at once (1GB)",

@@ -21,7 +21,7 @@
 #include "support/engine_client.h"
 #include "support/fixtures.h"
 
-#define EVENTS 5
+#define EVENTS 6
 #define ROWS 2
 #define SEATS_PER_ROW 10
 #define TTL_MS INT64_C(60000)
@@ -52,7 +52,12 @@ static struct damaged_ledger files;
  *   event 5   is archived; all of its log has been pruned but the last entries
  *             fence 1: confirmed, seat 0        fence 3: released, seat 2: gone
  *             fence 2: confirmed and then       fence 4: confirmed, a place
- *                      cancelled, seat 1 */
+ *                      cancelled, seat 1
+ *   event 6   is on sale; its finished holds were pruned before the last of them was made
+ *             fence 1: released, at first seat 0 and a place, by fence 2 seat 1 and two places:
+ * gone fence 3: confirmed, seat 0 fence 4: seat 4 and a place blocked for house (1) fence 5:
+ * released, of house, seat 4 fence 6: released, of house, a place: gone fence 7: seat 5 blocked
+ *             fence 8: active, seats 1 2 */
 
 static void ask(struct client *client, struct call *call, enum verdict want)
 {
@@ -273,23 +278,57 @@ static struct id make_event_5(struct client *client)
     return booking;
 }
 
-/* Prunes event 5, as retention does, and then cancels one of its bookings. */
-static void prune_event_5(const char *url, const struct clock *clock, struct id booking)
+static void make_event_6(struct client *client)
+{
+    static const struct area_claim one = {0, 1};
+    struct event *event = make_event(client);
+    struct hold_row hold = make_in_channel(client, event, 0, &(uint32_t){0}, 1, &one);
+    on_hold(client, event, &hold, CMD_HOLD_RENEW, VERDICT_OK);
+    change_hold(client, event, &hold, 1, 0, &one);
+    hold.fence++;
+    struct hold_row sold = make_hold(client, event, 0, 1, TTL_MS);
+    on_hold(client, event, &hold, CMD_HOLD_RELEASE, VERDICT_OK);
+    sell(client, event, &sold);
+    block_for(client, event, 4, 1, "house", &one);
+    hold = make_in_channel(client, event, 1, &(uint32_t){4}, 1, NULL);
+    on_hold(client, event, &hold, CMD_HOLD_RELEASE, VERDICT_OK);
+    hold = make_in_channel(client, event, 1, &(uint32_t){0}, 0, &one);
+    on_hold(client, event, &hold, CMD_HOLD_RELEASE, VERDICT_OK);
+    on_event(client, event, CMD_SEATS_BLOCK, 5, 1);
+}
+
+/* Prunes an event, as retention does. */
+static void prune(struct ledger *ledger, int64_t event, bool whole)
+{
+    struct prune prune = {.event = event, .whole = whole, .hold = HOLD_KEY(event, 0)};
+    const struct prune_limits all = {INT64_MAX, INT64_MAX};
+    struct hf_err err = {0};
+    while (prune.event)
+        assert_int_equal(ledger_prune_slice(ledger, &all, &prune, &err), HF_OK);
+}
+
+static struct event *load(struct client *client, int64_t event)
+{
+    struct call call;
+    call_event_load(&call, event);
+    ask(client, &call, VERDICT_OK);
+    return call.c.event;
+}
+
+/* Prunes events 5 and 6, and changes both of them afterwards. */
+static void prune_some(const char *url, const struct clock *clock, struct id booking)
 {
     const struct db_options options = {.clock = clock, .writer = true};
-    struct prune prune = {.event = 5, .hold = HOLD_KEY(5, 0)};
     struct hf_err err = {0};
     struct ledger *ledger;
     struct client client;
     assert_int_equal(ledger_open(url, &options, &ledger, &err), HF_OK);
-    while (prune.event)
-        assert_int_equal(ledger_prune_slice(ledger, INT64_MAX, &prune, &err), HF_OK);
+    prune(ledger, 5, true);
+    prune(ledger, 6, false);
     ledger_close(ledger);
     assert_int_equal(client_start(&client, url, clock, &err), HF_OK);
-    struct call call;
-    call_event_load(&call, 5);
-    ask(&client, &call, VERDICT_OK);
-    cancel(&client, call.c.event, booking);
+    cancel(&client, load(&client, 5), booking);
+    make_hold(&client, load(&client, 6), 1, 2, TTL_MS);
     client_stop(&client);
 }
 
@@ -323,8 +362,9 @@ static int make_ledger(void **state)
     end_event_3(&client);
     make_event_4(&client);
     struct id booking = make_event_5(&client);
+    make_event_6(&client);
     client_stop(&client);
-    prune_event_5(files.url, &clock.clock, booking);
+    prune_some(files.url, &clock.clock, booking);
     return 0;
 }
 
@@ -356,9 +396,9 @@ static void a_ledger_made_by_the_engine_is_sound(void **state)
         assert_int_equal(report.checks[i].rows > 0, has_rows(i));
     assert_int_equal(report.events, EVENTS);
     assert_int_equal(report.checks[VERIFY_SEAT_OWNER].rows, EVENTS * ROWS * SEATS_PER_ROW);
-    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3);
-    assert_int_equal(report.checks[VERIFY_SALES].rows, 5 + 1 + 1);
-    assert_int_equal(report.checks[VERIFY_FOLD_BOOKINGS].rows, 3 + 2 + 2 + 3);
+    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3);
+    assert_int_equal(report.checks[VERIFY_SALES].rows, 5 + 1 + 1 + 1);
+    assert_int_equal(report.checks[VERIFY_FOLD_BOOKINGS].rows, 3 + 2 + 2 + 3 + 1);
     assert_int_equal(report.checks[VERIFY_FOLD_AREAS].rows, EVENTS);
     assert_int_equal(report.checks[VERIFY_FOLD_EVENTS].rows, EVENTS);
 }
@@ -374,7 +414,7 @@ static void many_violations_are_counted_and_five_are_shown(void **state)
     damaged_ledger_verify(files.copy, &report);
     const struct verify_check *check = &report.checks[VERIFY_FOLD_SEATS];
     /* Of event 5 only the seat that the rest of its log is about. */
-    assert_int_equal(check->violations, (EVENTS - 1) * ROWS * SEATS_PER_ROW - 5 - 2 - 4 + 1);
+    assert_int_equal(check->violations, (EVENTS - 1) * ROWS * SEATS_PER_ROW - 5 - 2 - 4 - 3 + 1);
     for (int i = 0; i < VERIFY_EXAMPLES; i++)
         assert_non_null(strstr(check->examples[i], "event 1, seat "));
 }
@@ -430,6 +470,27 @@ static void a_log_that_is_pruned_up_to_any_entry_is_sound(void **state)
         rows = left;
     }
     assert_true(n > 20);
+}
+
+static void a_ledger_that_has_lost_all_finished_holds_is_sound(void **state)
+{
+    (void)state;
+    struct clock_fake clock;
+    struct verify_report report;
+    struct ledger *ledger;
+    struct hf_err err = {0};
+    char url[128];
+    clock_fake_init(&clock, INT64_C(1790000000000000));
+    const struct db_options options = {.clock = &clock.clock, .writer = true};
+    damaged_ledger_damage(&files, "UPDATE events SET status = status");
+    snprintf(url, sizeof url, "sqlite:%s", files.copy);
+    assert_int_equal(ledger_open(url, &options, &ledger, &err), HF_OK);
+    for (int64_t event = 1; event <= EVENTS; event++)
+        prune(ledger, event, false);
+    ledger_close(ledger);
+    damaged_ledger_is_sound(files.copy, &report);
+    /* Gone are 4 and 5 of event 1, and 3 of event 3; that of event 4 is a channel's. */
+    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3 - 2 - 1);
 }
 
 static void stored_heads_of_any_moment_are_sound(void **state)
@@ -494,7 +555,7 @@ static void the_program_answers_by_its_exit_status(void **state)
     assert_null(strstr(out, "VIOLATED"));
     snprintf(arguments, sizeof arguments, "verify --json --ledger sqlite:%s", files.good);
     assert_int_equal(run_program(arguments, out, sizeof out), 0);
-    assert_int_equal(strncmp(out, "{\"ok\":true,\"events\":5,", 22), 0);
+    assert_int_equal(strncmp(out, "{\"ok\":true,\"events\":6,", 22), 0);
 
     damaged_ledger_damage(&files, "DELETE FROM sold_seats WHERE seat = seat:1.4");
     snprintf(arguments, sizeof arguments, "verify --ledger sqlite:%s", files.copy);
@@ -517,6 +578,7 @@ int main(void)
         cmocka_unit_test(an_event_that_was_made_with_all_its_rows_is_sound),
         cmocka_unit_test(holds_of_unknown_prices_are_sound),
         cmocka_unit_test(a_log_that_is_pruned_up_to_any_entry_is_sound),
+        cmocka_unit_test(a_ledger_that_has_lost_all_finished_holds_is_sound),
         cmocka_unit_test(stored_heads_of_any_moment_are_sound),
         cmocka_unit_test(a_file_that_is_no_ledger_is_refused_with_a_reason),
         cmocka_unit_test(the_program_answers_by_its_exit_status),

@@ -171,7 +171,7 @@ describe('the log', () => {
       const event = await server.createEvent();
       const free = assertOk(await seatAt(event, 'S-B-7'));
       assert.deepEqual({ ...free, at: 0 }, { object: 'seat', event: event.id, id: 'S-B-7', section: 'S', row: 'B', number: 7, tier: 'A', price: 1000,
-        at: 0, status: 'available', hold: null, fence: null, until: null, history: [], history_has_more: false });
+        at: 0, status: 'available', hold: null, fence: null, until: null, history: [], history_has_more: false, history_pruned: false });
       const first = await server.grant(event, ['S-B-7', 'S-B-8']);
       await server.del(`/v1/holds/${first.id}`);
       const hold = await server.grant(event, 'S-B-7', { ttl_ms: 50_000 });

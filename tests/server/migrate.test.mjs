@@ -14,7 +14,7 @@ import { placeOf } from '../support/backend.mjs';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
-import { backend, HOLDFASTD, reap, runServer, start, tempDir } from '../support/server.mjs';
+import { backend, HOLDFASTD, reap, runServer, start, tempDir, until } from '../support/server.mjs';
 import { CRASH_EXIT } from '../support/till.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
@@ -128,6 +128,18 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     }
     await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
     await server.restart();
+    await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
+    assertVerified(ledgerOf(place));
+    checkLedger(ledgerOf(place));
+    // Finished holds leave with their rows, which are entries of one row each if schema version 3 wrote them.
+    const listed = async (id) => (await server.read(`/v1/holds?event=${id}&limit=100`)).data;
+    const isFinished = (one) => ['released', 'expired'].includes(one.status) && !one.booking;
+    const finished = (await listed(event)).filter(isFinished).length;
+    assert.ok(finished > 3, `${finished}`);
+    await server.stop({ keep: true });
+    server.args = [...server.args, '--keep-holds', '1ms'];
+    await server.launch();
+    await until('they are gone', async () => !(await listed(event)).some(isFinished));
     await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
     assertVerified(ledgerOf(place));
     checkLedger(ledgerOf(place));

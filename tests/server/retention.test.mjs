@@ -1,13 +1,15 @@
-// Retention: archived events are pruned after --keep, and owners can be erased; sales stay.
+// Retention: archived events are pruned after --keep and finished holds after --keep-holds, and owners can be erased; sales stay.
 // backends: sqlite postgres
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { assertFoldIsState } from '../support/audit.mjs';
 import { CARD } from '../support/checkout.mjs';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
-import { assertVerified } from '../support/ledger.mjs';
+import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { book, reached, sell } from '../support/payments.mjs';
-import { newKey, only, reap, sqliteQuery, start, until } from '../support/server.mjs';
+import { mapOf, newKey, only, reap, sleep, sqliteQuery, start, until } from '../support/server.mjs';
+import { apply, Stream } from '../support/stream.mjs';
 
 describe('erasing an owner', () => {
   let server;
@@ -177,5 +179,106 @@ describe('an archived event', () => {
     assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`));
     assert.deepEqual((await server.read(`/v1/audit?event=${event.id}`)).data.map(({ object, cause }) => `${object} ${cause}`),
       ['booking cancel', 'seat cancel']);
+  });
+});
+
+describe('an event on sale', () => {
+  let server, event, path, early, released;
+  before(async () => { server = await start({ args: ['--keep-holds', '1s'] }); });
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+
+  const ledger = () => server.place?.ledger ?? server.ledger.replace(/^sqlite:.*/, server.dir);
+  const seat = (name, at) => server.get(`${path}/${name}${at ? `?at=${at}` : ''}`);
+  const causes = async (name) => assertOk(await seat(name)).history.map(({ cause, to }) => `${cause} ${to}`);
+  const sell = async (hold) => assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 201);
+  const release = async (hold) => { assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204); return hold; };
+  const letGo = async (fields) => release(await server.take(event, fields));
+
+  it('loses holds that ended and sold nothing after --keep-holds, with their rows, and nothing else', async () => {
+    event = await server.createEvent({ areas: [{ name: 'Floor', price: 5, capacity: 9 }] });
+    path = `/v1/events/${event.id}/seats`;
+    assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-A-3'], areas: { Floor: 2 }, channel: 'house' }));
+    released = await letGo({ seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 } });
+    const house = await letGo({ seats: ['S-A-3'], channel: 'house' });
+    await letGo({ areas: { Floor: 1 }, channel: 'house' });
+    const changed = await server.grant(event, 'S-A-4');
+    assertOk(await server.patch(`/v1/holds/${changed.id}`, { fence: changed.fence, add: { seats: ['S-A-5'] }, remove: { seats: ['S-A-4'] } }));
+    const kept = [house, await server.grant(event, 'S-A-4'), await server.grant(event, 'S-A-2'), await server.grant(event, 'S-A-6', { ttl_ms: 480_000 })];
+    await sell(kept[1]);
+    const cancelled = await sell(kept[2]);
+    assertOk(await server.post(`/v1/bookings/${cancelled.id}/cancel`));
+    early = assertOk(await seat('S-A-1')).at;
+    assertOk(await server.post(`/v1/holds/${changed.id}/renew`, {}));
+    await release(changed);
+    const expired = await server.grant(event, 'S-A-7', { ttl_ms: 1000 });
+    await until('it expires', async () => (await server.counts(event)).held === 1);
+    assertOk(await server.post(`/v1/holds/${kept[3].id}/renew`, { ttl_ms: 480_000 })); // the newest row stays
+    await until('they are gone', async () => {
+      assertVerified(ledger());
+      return (await server.read(`/v1/holds?event=${event.id}`)).data.length === kept.length;
+    });
+    for (const { id } of [released, changed, expired]) assertProblem(await server.get(`/v1/holds/${id}`), 404, 'no_such_hold');
+    for (const { id } of kept) assertOk(await server.get(`/v1/holds/${id}`));
+    const { rows } = await assertFoldIsState(server, event);
+    const ids = new Set(kept.map(({ id }) => id));
+    assert.deepEqual(rows.filter(({ hold }) => hold && !ids.has(hold)), []);
+    checkLedger(ledger());
+  });
+
+  it('tells the whole history of what a place is now, and that older rows were pruned', async () => {
+    assert.deepEqual(await causes('S-A-3'), ['release blocked', 'hold held', 'block blocked']);
+    assert.deepEqual(await causes('S-A-4'), ['confirm booked', 'hold held']);
+    assert.deepEqual(await causes('S-A-6'), ['renew held', 'hold held']);
+    assert.deepEqual(await causes('S-A-2'), ['cancel available', 'confirm booked', 'hold held']);
+    for (const name of ['S-A-1', 'S-A-5', 'S-A-7']) assert.deepEqual([await causes(name), assertOk(await seat(name)).status], [[], 'available']);
+    for (const name of ['S-A-1', 'S-A-3', 'S-A-4']) {
+      const { history_pruned, history_has_more } = assertOk(await seat(name));
+      assert.deepEqual([history_pruned, history_has_more], [true, false]);
+    }
+    const { pruned_seq: prunedSeq, data } = await server.read(`/v1/audit?event=${event.id}`);
+    assert.ok(prunedSeq > 0);
+    assert.deepEqual(data.filter(({ seq }) => seq > prunedSeq).map(({ seq }) => seq - prunedSeq), data.filter(({ seq }) => seq > prunedSeq).map((_, i) => i + 1));
+    const fresh = await server.createEvent();
+    assert.equal((await server.read(`/v1/audit?event=${fresh.id}`)).pruned_seq, 0);
+    assert.equal((await server.read(`/v1/events/${fresh.id}/seats/S-A-1`)).history_pruned, false);
+  });
+
+  it('refuses to tell what it no longer knows of a past moment, and tells what it knows', async () => {
+    assertInvalid(await seat('S-A-1', early), 'pruned');
+    assertInvalid(await seat('S-A-4', early), 'pruned');
+    assertInvalid(await server.get(`${path}?at=${early}`), 'pruned');
+    const names = ['S-A-1', 'S-A-3', 'S-A-4', 'S-A-5', 'S-A-6'];
+    await until('a moment is asked for before it is pruned', async () => {
+      const hold = await server.grant(event, 'S-A-1', { ttl_ms: 480_000 });
+      await sleep(3);
+      const { at } = assertOk(await seat('S-A-1'));
+      await sleep(3);
+      await release(hold);
+      const [map, ...each] = await Promise.all([server.get(`${path}?at=${at}`), ...names.map((name) => seat(name, at))]);
+      if ([map, ...each].some(({ status }) => status === 400)) return false;
+      const then = mapOf(assertOk(map));
+      assert.deepEqual(names.map((name) => then[name]), ['h', 'x', 'b', '.', 'h']);
+      assert.deepEqual(each.map((answer) => assertOk(answer).status), ['held', 'blocked', 'booked', 'available', 'held']);
+      return true;
+    });
+  });
+
+  it('resumes a stream from a seq whose row is gone', async () => {
+    const stream = await Stream.open(server, event, { after: 1 }); // a stream is resumed from what the server remembers, not from the log
+    const now = await server.read(path);
+    const blank = mapOf(await server.read(`/v1/events/${(await server.createEvent()).id}/seats`));
+    await stream.find(({ id }) => Number(id) >= now.seq);
+    assert.deepEqual(apply(blank, stream.messages.filter(({ event: kind }) => kind === 'seats')), mapOf(now));
+    stream.close();
+  });
+
+  it('sells what pruned holds had, after a restart, too', async () => {
+    await sell(await server.grant(event, 'S-A-5'));
+    assert.match((await server.get('/metrics')).text, /^holdfast_holds_pruned_total [1-9]/m);
+    await server.stop({ keep: true });
+    await server.launch();
+    await sell(await server.grant(event, 'S-A-7'));
+    checkLedger(ledger());
+    assertVerified(ledger());
   });
 });

@@ -22,7 +22,7 @@ describe('the ledger of a shop', () => {
   const holds = [], bookings = [], unpaid = [];
 
   before(async () => {
-    till = await openShop({ args: ['--keep', '1s'] });
+    till = await openShop({ args: ['--keep', '1s', '--keep-holds', '500ms'] });
     ({ server } = till);
   });
   after(async () => { try { await till?.close(); } finally { await reap(); } });

@@ -479,19 +479,25 @@ enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at, in
     return HF_OK;
 }
 
-enum hf_status ledger_log_moment(struct ledger *l, int64_t event, int64_t at,
-                                 struct log_moment *ret, struct hf_err *err)
+/* Nothing is pruned here. */
+enum hf_status ledger_log_knows(struct ledger *l, int64_t event, int64_t at, bool *ret,
+                                struct hf_err *err)
+{
+    (void)event, (void)at;
+    *ret = true;
+    return sim_enter(l, SIM_READ, err);
+}
+
+enum hf_status ledger_log_later(struct ledger *l, int64_t event, int64_t at, int64_t *ret_seq,
+                                struct hf_err *err)
 {
     enum hf_status status = sim_enter(l, SIM_READ, err);
     if (status != HF_OK)
         return status;
     const struct sim_event *e = sim_event(l->sim, event);
-    *ret = (struct log_moment){0};
-    for (size_t i = 0; e && i < e->log.n && !ret->later; i++) {
-        bool is_earlier = e->log.v[i].at <= at;
-        ret->has_earlier |= is_earlier;
-        ret->later = is_earlier ? 0 : e->log.v[i].seq;
-    }
+    *ret_seq = 0;
+    for (size_t i = 0; e && i < e->log.n && !*ret_seq; i++)
+        *ret_seq = e->log.v[i].at <= at ? 0 : e->log.v[i].seq;
     return HF_OK;
 }
 

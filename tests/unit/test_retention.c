@@ -83,20 +83,23 @@ static void is_sound(void)
 /* ---- pruning ---- */
 
 /* Prunes all events that may be pruned, and returns how many. */
-static int prune(void)
+static int prune_before(const struct prune_limits *limits)
 {
     struct ledger *l = open_ledger();
     struct hf_err err = {0};
     struct prune p = {0};
     int n = 0;
-    while (assert_int_equal(ledger_prune_next(l, INT64_MAX, &p, &err), HF_OK), p.event) {
+    do {
+        assert_int_equal(ledger_prune_next(l, limits, &p, &err), HF_OK);
+        n += p.event != 0;
         while (p.event)
-            assert_int_equal(ledger_prune_slice(l, INT64_MAX, &p, &err), HF_OK);
-        n++;
-    }
+            assert_int_equal(ledger_prune_slice(l, limits, &p, &err), HF_OK);
+    } while (p.after);
     ledger_close(l);
     return n;
 }
+
+static int prune(void) { return prune_before(&(struct prune_limits){INT64_MAX, PRUNE_NEVER}); }
 
 /* Archives the event, lets its holds expire, and stops the engine. */
 static void archive(struct event *event)
@@ -217,6 +220,169 @@ static void a_settled_event_is_pruned_and_keeps_what_was_paid(void **state)
     is_sound();
 }
 
+/* ---- finished holds ---- */
+
+/* Rows of the log that are about a hold which is not there. */
+#define ROWS_OF_NO_HOLD                                                                            \
+    "SELECT COUNT(*) FROM log WHERE hold NOT IN (SELECT hold FROM holds UNION SELECT 0)"
+#define NEWEST_ENTRY "SELECT MAX(entry) FROM log"
+
+static int64_t now_ms(void) { return clock_wall_us(&now.clock) / 1000; }
+
+static void pass_ttl(void) { clock_fake_advance(&now, (SALE_TTL_MS + 1) * 1000); }
+
+static int prune_holds(int64_t before)
+{
+    return prune_before(&(struct prune_limits){PRUNE_NEVER, before});
+}
+
+static void restart_engine(void)
+{
+    struct hf_err err = {0};
+    assert_int_equal(client_start(&client, files.url, &now.clock, &err), HF_OK);
+}
+
+static struct event *load(int64_t key)
+{
+    struct call call;
+    call_event_load(&call, key);
+    sale_ask(&client, &call, VERDICT_OK);
+    return call.c.event;
+}
+
+static void finished_holds_leave_an_event_on_sale_and_whatever_was_booked_stays(void **state)
+{
+    (void)state;
+    struct event *event = sale_event(&client);
+    sale_hold(&client, event, 0); /* expires */
+    sale_hold(&client, event, 2); /* expires */
+    struct sale failed = sale_pending(&client, event, 1, false);
+    sale_fact(&failed, INTENT_CANCELED, 0);
+    sale_paid(&client, event, 3);
+    pass_ttl();
+    struct sale sold = sale_hold(&client, event, 0);
+    sale_confirm(&sold);
+    sale_hold(&client, event, 2);
+    int64_t before = now_ms();
+    pass_ttl();
+    sale_hold(&client, event, 2); /* the one before ends now */
+    stop_engine();
+    assert_int_equal(number("SELECT COUNT(*) FROM holds"), 7);
+    int64_t rows = number("SELECT COUNT(*) FROM log");
+    assert_int_equal(prune_holds(before), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds"), 5);
+    assert_int_equal(number("SELECT COUNT(*) FROM log"), rows - 2 * 2);
+    assert_int_equal(number(ROWS_OF_NO_HOLD), 0);
+    is_sound();
+    assert_int_equal(prune_holds(before), 0); /* it is done */
+
+    /* Seats whose holds are gone are sold as any others, and the newest entry stays. */
+    restart_engine();
+    event = load(1);
+    sale_paid(&client, event, 2);
+    pass_ttl();
+    sale_hold(&client, event, 4);
+    pass_ttl();
+    sale_on_event(&client, event, CMD_EVENT_CLOSE); /* the hold ends */
+    stop_engine();
+    is_sound();
+    int64_t newest = number(NEWEST_ENTRY);
+    assert_int_equal(prune_holds(INT64_MAX), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds WHERE status IN (2, 3)"), 1); /* booked */
+    assert_int_equal(number(ROWS_OF_NO_HOLD), 0);
+    assert_int_equal(number(NEWEST_ENTRY), newest);
+    is_sound();
+}
+
+static void a_finished_hold_stays_until_the_shop_has_been_told(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    client_stop(&client);
+    assert_int_equal(client_start_notifying(&client, files.url, &now.clock, ALL_NOTICES, &err),
+                     HF_OK);
+    struct event *event = sale_event(&client);
+    sale_hold(&client, event, 0);
+    pass_ttl();
+    sale_hold(&client, event, 0); /* the one before ends, which is to be told */
+    deliver_all(event);
+    pass_ttl();
+    sale_hold(&client, event, 0);
+    stop_engine();
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs WHERE kind = 6"), 2);
+    assert_int_equal(prune_holds(INT64_MAX), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs WHERE kind = 6 AND status = 1"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs WHERE kind = 6"), 1);
+    is_sound();
+}
+
+#define CROWD 250 /* seats that are held and let go in each round */
+#define ROUND_US INT64_C(3600000000)
+#define KEPT_ROUNDS 3
+
+/* Holds every seat at once.  The holds of the round before have expired. */
+static void hold_all(struct event *event, struct call *calls)
+{
+    struct call *list[CROWD];
+    for (uint32_t i = 0; i < CROWD; i++) {
+        call_hold(&calls[i], event, i, 1, SALE_TTL_MS);
+        list[i] = &calls[i];
+    }
+    client_batch(&client, event->def->id.key, list, CROWD);
+    for (size_t i = 0; i < CROWD; i++) {
+        assert_int_equal(calls[i].c.verdict, VERDICT_CREATED);
+        call_close(&calls[i]);
+    }
+}
+
+/* Gives the worker turns in which it can prune. */
+static void give_turns(int n)
+{
+    for (; n; n--) {
+        clock_fake_advance(&now, 50000);
+        struct call call;
+        call_event_load(&call, 1);
+        sale_ask(&client, &call, VERDICT_OK);
+        call_close(&call);
+    }
+}
+
+/* HF_HOLDS: how many there are.  Each takes about 212 bytes until it is pruned. */
+static void the_file_stays_level_however_many_holds_expire(void **state)
+{
+    (void)state;
+    const char *wanted = getenv("HF_HOLDS");
+    int64_t rounds = (wanted ? atoll(wanted) : 10000) / CROWD, most_bytes = INT64_C(1) << 20;
+    const struct engine_config config = {.ledger_url = files.url,
+                                         .clock = &now.clock,
+                                         .keep_holds_ms = KEPT_ROUNDS * ROUND_US / 1000};
+    struct call *calls = hf_alloc(CROWD * sizeof *calls), call;
+    struct hf_err err = {0};
+    assert_true(rounds * CROWD * 200 > most_bytes);
+    client_stop(&client);
+    assert_int_equal(client_start_with(&client, &config, &err), HF_OK);
+    call_event_create(&call, CROWD / 25, 25);
+    sale_ask(&client, &call, VERDICT_CREATED);
+    call_close(&call);
+    struct event *event = load(1);
+    for (int64_t i = 0; i < rounds; i++) {
+        hold_all(event, calls);
+        clock_fake_advance(&now, ROUND_US);
+        give_turns(8);
+    }
+    stop_engine();
+    free(calls);
+    int64_t bytes = number("PRAGMA page_count") * number("PRAGMA page_size");
+    int64_t left = number("SELECT COUNT(*) FROM holds");
+    print_message("%lld holds, of which %lld are left, in %lld KB\n", (long long)rounds * CROWD,
+                  (long long)left, (long long)bytes >> 10);
+    assert_true(left < (KEPT_ROUNDS + 3) * CROWD);
+    assert_int_equal(number(ROWS_OF_NO_HOLD), 0);
+    assert_true(bytes <= most_bytes);
+    is_sound();
+}
+
 /* ---- erasing ---- */
 
 static bool leave_answer(const char *body, size_t len, const struct erasure *x, bool is_own,
@@ -329,6 +495,9 @@ int main(void)
         TEST(an_event_with_a_refund_that_is_under_way_is_not_pruned),
         TEST(an_event_with_a_notification_that_is_owed_is_not_pruned),
         TEST(a_settled_event_is_pruned_and_keeps_what_was_paid),
+        TEST(finished_holds_leave_an_event_on_sale_and_whatever_was_booked_stays),
+        TEST(a_finished_hold_stays_until_the_shop_has_been_told),
+        TEST(the_file_stays_level_however_many_holds_expire),
         TEST(erasing_an_owner_takes_the_address_of_every_booking),
         TEST(a_restored_ledger_looks_at_the_provider_before_it_acts),
         TEST(a_restored_pending_booking_has_its_intent_canceled),

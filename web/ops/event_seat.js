@@ -45,7 +45,8 @@ export function eventSeat(context, event, onChanged) {
     caption: t('history'), empty: t('noHistory'), key: ({ seq }) => seq,
     columns: [...logColumns(context), { title: t('hold'), text: ({ hold }) => short(hold) }, { title: t('booking'), text: ({ booking }) => short(booking) }],
   });
-  const found = h('div', { hidden: true }, title, sentence, deeds, table.element);
+  const pruned = h('p', { class: 'quiet', hidden: true }, t('historyPruned'));
+  const found = h('div', { hidden: true }, title, sentence, deeds, table.element, pruned);
   let asked = 0;
   let current = null; // the seat that is shown
   let wanted = null; // the id that was asked for last
@@ -90,6 +91,7 @@ export function eventSeat(context, event, onChanged) {
       });
       deeds.replaceChildren(...(then === null ? deedsFor(seat) : [h('p', { class: 'quiet' }, t('pastIsPast'))]));
       table.show(seat.history);
+      pruned.hidden = !seat.history_pruned;
       found.hidden = false;
       if (focus) title.focus();
     } catch (error) {

@@ -29,11 +29,16 @@ static bool is_email(const char *text, size_t len)
     return !memchr(at + 1, '@', len - (size_t)(at + 1 - text));
 }
 
+/* Callers who expect to book several holds at once are told what to do instead (docs/api.md,
+ * "Change a hold"). */
 static bool read_booking(struct call *c, struct booking_create *ret, struct text *ret_hold,
                          struct hf_err *err)
 {
     static const char *const known[] = {"hold", "email", "reference", NULL};
     const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
+    if (f.object && json_object_get(f.object, "holds"))
+        return field_fail(&f, "holds",
+                          "cannot be booked together: put all places into one hold with PATCH");
     if (!f.object || !fields_known(&f, known) ||
         !field_text(&f, "hold", REQUIRED, 1, 255, &ret_hold->data, &ret_hold->len) ||
         !field_text(&f, "email", NULLABLE, 3, EMAIL_LEN_MAX, &ret->email, &ret->email_len) ||

@@ -75,6 +75,11 @@ describe('a checkout', () => {
       }
       assertInvalid(await shop.book(hold, { reference: 'x'.repeat(256) }), 'reference');
       assertInvalid(await server.post('/v1/bookings', {}, { 'Idempotency-Key': newKey() }), 'hold');
+      const other = await server.grant(await createEvent(), 'S-A-1');
+      for (const fields of [{}, { hold: hold.id }]) {
+        assertInvalid(await server.post('/v1/bookings', { holds: [hold.id, other.id], ...fields }, { 'Idempotency-Key': newKey() }), 'holds cannot be booked together');
+      }
+      for (const { id } of [hold, other]) assert.deepEqual([(await server.read(`/v1/holds/${id}`)).status, (await server.read(`/v1/holds/${id}`)).booking], ['active', null]);
       for (const id of [NOWHERE, 'hold_x', 'x', `${hold.id.slice(0, -1)}${hold.id.endsWith('0') ? '1' : '0'}`]) assertProblem(await shop.book(id), 404, 'no_such_hold');
     });
 

@@ -141,6 +141,8 @@ static void what_happens_is_counted(void **state)
     assert_int_equal(cell_do_release(cell, &b, 4, "x"), CELL_DONE);           /* and gives up */
     struct cell_call waiter, closes;
     cell_call_acquire(&waiter, &a, 2, "y", WAIT_MS);
+    waiter.r.claims = true;
+    waiter.r.claim_ms = NODE_CLAIM_MS;
     cell_call_begin(cell, &waiter);
     cell_call_acquire(&closes, &b, 3, "x", WAIT_MS);
     cell_call_begin(cell, &closes); /* after the other, so it is the one that closes the cycle */
@@ -150,8 +152,11 @@ static void what_happens_is_counted(void **state)
     assert_int_equal(cell_do_close(cell, &b), CELL_DONE);
     cell_call_wait(&waiter);
     assert_int_equal(waiter.r.verdict.result, CELL_DONE);
+    assert_true(waiter.r.is_unclaimed);
     cell_call_close(&waiter);
     cell_call_close(&closes);
+    /* The grant counts when it is claimed, or, if that comes late, when it is granted again. */
+    assert_int_equal(cell_do_acquire(cell, &a, 2, "y", WAIT_MS, NULL), CELL_DONE);
     const char *requests = "holdfast_lock_requests_total";
     assert_true(metric(requests, "result=\"granted\"") == 3);
     assert_true(metric(requests, "result=\"taken\"") == 1);

@@ -163,6 +163,9 @@ describe('metrics', () => {
       }
     }
     assert.deepEqual([...open], [], 'these returned no number');
+    const [server] = servers;
+    await until('sessions that nobody keeps alive lose their locks', async () => (await server.metric('holdfast_locks_lost_total')) > 0);
+    for (const result of ['granted', 'taken', 'timed_out']) assert.ok(await server.metric('holdfast_lock_requests_total', { result }) > 0, result);
     // A signal is absent while its servers did not answer a scrape.
     const signals = rules.split('- record:').length - 1;
     await until('Prometheus has recorded every signal', async () => (

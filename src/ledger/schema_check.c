@@ -105,6 +105,16 @@ static void reference_free(struct reference *r)
     free(r);
 }
 
+/* At the end of the process. */
+static void free_kept(void)
+{
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        struct reference *r = atomic_exchange(&kept[i], NULL);
+        if (r)
+            reference_free(r);
+    }
+}
+
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* Appends a definition without what does not matter: blanks, and the quotes of plain names. */
@@ -209,6 +219,8 @@ static enum hf_status get_reference(bool of_server, const struct clock *clock, i
     if (is_kept && !atomic_compare_exchange_strong(&kept[of_server], &first, r)) {
         reference_free(r);
         r = first;
+    } else if (is_kept) {
+        (void)atexit(free_kept);
     }
     *ret = r;
     return HF_OK;

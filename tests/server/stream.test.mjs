@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
 import { logRows } from '../support/ledger.mjs';
-import { backend, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
+import { assertTook, backend, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
@@ -424,7 +424,7 @@ describe('streams', () => {
     assert.equal(await own.metric('holdfast_streams_open'), 1002);
     const begun = Date.now();
     await own.stop();
-    assert.ok(Date.now() - begun < 8000, `${Date.now() - begun} ms`); // readers that stay would keep it for 8.5 s
+    assertTook(Date.now() - begun, 8000, 'the end'); // readers that stay would keep it for 8.5 s
     for (const one of many) assert.equal(await one.closed, true);
   });
 

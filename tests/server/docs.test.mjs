@@ -154,7 +154,7 @@ describe('the limits', () => {
     const drivers = help(HOLDFAST, 'drivers').split('\n\n');
     const rows = page('locks.md').split('\n').filter((line) => /^\| `[a-z[\]]+:/.test(line)).map((line) => line.slice(2, -2).split(' | '));
     assert.equal(rows.length, drivers.length);
-    const ms = (text) => { const [, count, unit] = /^(\d+) (ms|s|minutes|h|days?)$/.exec(text) ?? assert.fail(text); return count * { ms: 1, s: 1000, minutes: 60_000, h: 3600_000, day: 86400_000, days: 86400_000 }[unit]; };
+    const ms = (text) => { const [, count, unit] = /^(\d+) (ms|s|min|minutes|h|days?)$/.exec(text) ?? assert.fail(text); return count * { ms: 1, s: 1000, min: 60_000, minutes: 60_000, h: 3600_000, day: 86400_000, days: 86400_000 }[unit]; };
     for (const cells of rows) {
       const name = /^`([a-z]+)/.exec(cells[0])[1];
       const driver = drivers.find((text) => text.startsWith(`${name}\n`)) ?? assert.fail(name);

@@ -18,9 +18,10 @@ describe('holdfast lab locks', () => {
   const of = (name) => drivers().find(({ driver }) => driver === name);
   const drivers = () => told.flatMap(({ drivers: measured }) => measured);
 
-  // On a busy machine a server may not answer within its two seconds, and whether the holder or another client is first to
+  // On a busy machine a server may not answer within its two seconds, or a third of a second is too short for three
+  // hand-overs, and whether the holder or another client is first to
   // see that a server forgot its lock is a race anyway.  What was not seen is measured again.
-  const isSeen = ({ why }) => !/^failed: .*( no answer within | timeout | timed out )/.test(why);
+  const isSeen = ({ why, n = 3 }) => !/^failed: .*( no answer within | timeout | timed out )/.test(why) && (why !== null || n >= 3);
   const merge = (old, now) => ({
     ...now,
     speed: isSeen(old.speed) ? old.speed : now.speed,

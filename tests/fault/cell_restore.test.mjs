@@ -48,7 +48,7 @@ describe('the fence floor', () => {
     const dir = tempDir(), copy = path.join(tempDir(), 'copy.db');
     const server = await launched({ dir });
     const fences = [await fenceOf(server)];
-    execFileSync('sqlite3', ['-readonly', path.join(dir, 'locks.db'), `.backup ${copy}`]);
+    execFileSync('sqlite3', ['-readonly', '-cmd', '.timeout 20000', path.join(dir, 'locks.db'), `.backup ${copy}`]);
     fences.push(await fenceOf(server), await fenceOf(server));
     await server.stop({ keep: true });
     for (const file of journalFiles(dir)) fs.rmSync(file, { force: true });

@@ -9,7 +9,7 @@
 #include "ledger/layout.h"
 #include "ledger/log.h"
 #include "ledger/number_list.h"
-#include "ledger/schema_check.h"
+#include "ledger/verify_database.h"
 #include "ledger/verify_state.h"
 #include "ledger/verify_statements.h"
 #include "ledger/verify_venue.h"
@@ -590,57 +590,6 @@ static enum hf_status verify_all(struct verifier *v, struct hf_err *err)
     return check_strays(v, err);
 }
 
-/* ---- the database ---- */
-
-static void on_difference(void *ctx, const struct schema_difference *difference)
-{
-    verify_violation(ctx, VERIFY_SCHEMA, "%s %s", difference->object,
-                     schema_fault_text(difference->fault));
-}
-
-static enum hf_status check_file(struct db *db, struct verify_report *report, struct hf_err *err)
-{
-    struct buf lines = {0};
-    bool is_whole;
-    if (!db->driver->check_file)
-        return HF_OK;
-    enum hf_status status = db->driver->check_file(db, 0, &lines, &is_whole, err);
-    report->checks[VERIFY_FILE].rows += status == HF_OK;
-    if (lines.len)
-        buf_char(&lines, '\0');
-    for (char *rest = lines.data, *line; status == HF_OK && (line = strsep(&rest, "\n"));)
-        if (*line)
-            verify_violation(report, VERIFY_FILE, "%s", line);
-    buf_close(&lines);
-    return status;
-}
-
-/* Inside the transaction, before the rows: what is read of a damaged file, or through a view that
- * has the name of a table, need not be what is stored. */
-static enum hf_status check_database(struct verifier *v, const struct clock *clock,
-                                     struct hf_err *err)
-{
-    struct verify_report *report = v->event.report;
-    enum hf_status status = schema_compare(v->db, clock, ledger_migrations_len, on_difference,
-                                           report, &report->checks[VERIFY_SCHEMA].rows, err);
-    return status == HF_OK ? check_file(v->db, report, err) : status;
-}
-
-/* The rows could not be read: if the reason is the database itself, that says more. */
-static enum hf_status explain(const struct verify_report *report, enum hf_status status,
-                              struct hf_err *err)
-{
-    const enum verify_id reasons[] = {VERIFY_FILE, VERIFY_SCHEMA};
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (report->checks[reasons[i]].violations)
-            return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
-                              "the ledger cannot be read, since its %s: %.120s; restore a backup",
-                              reasons[i] == VERIFY_FILE ? "file is damaged"
-                                                        : "schema is not Holdfast's",
-                              report->checks[reasons[i]].examples[0]);
-    return status;
-}
-
 static void report_init(struct verify_report *report)
 {
     static const struct verify_check checks[VERIFY_COUNT] = {
@@ -694,12 +643,12 @@ enum hf_status ledger_verify(const char *url, const struct clock *clock, struct 
     if ((status = db_open(url, &options, &v.db, err)) == HF_OK &&
         (status = check_version(v.db, err)) == HF_OK &&
         (status = v.db->driver->begin(v.db, err)) == HF_OK &&
-        (status = check_database(&v, clock, err)) == HF_OK)
+        (status = verify_database(v.db, clock, report, err)) == HF_OK)
         status = verify_all(&v, err);
     if (status == HF_OK)
         *ret = *report;
     else
-        status = explain(report, status, err);
+        status = verify_database_explains(report, status, err);
     verifier_close(&v);
     free(report);
     return status;

@@ -160,16 +160,23 @@ static bool etcd_prepare(const struct coordinator_node *node, struct launch *l, 
     return launch_find("etcd", l->path);
 }
 
+/* Is `healthy` in the first kilobyte of one page, and in that of another the version, between
+ * `before` and a quote? */
+static bool answers_http(int port, const char *health_page, const char *healthy,
+                         const char *version_page, const char *before, char ret_version[64])
+{
+    char request[64], answer[1024];
+    (void)snprintf(request, sizeof request, "GET %s HTTP/1.0\r\n\r\n", health_page);
+    if (!ask(port, request, answer, sizeof answer) || !strstr(answer, healthy))
+        return false;
+    (void)snprintf(request, sizeof request, "GET %s HTTP/1.0\r\n\r\n", version_page);
+    const char *at = ask(port, request, answer, sizeof answer) ? strstr(answer, before) : NULL;
+    return at && sscanf(at + strlen(before), "%63[^\"]", ret_version) == 1;
+}
+
 static bool etcd_answers(int port, char ret_version[64])
 {
-    char answer[1024];
-    if (!ask(port, "GET /health HTTP/1.0\r\n\r\n", answer, sizeof answer) ||
-        !strstr(answer, "\"true\""))
-        return false;
-    const char *at = ask(port, "GET /version HTTP/1.0\r\n\r\n", answer, sizeof answer)
-                         ? strstr(answer, "\"etcdserver\":\"")
-                         : NULL;
-    return at && sscanf(at, "\"etcdserver\":\"%63[^\"]", ret_version) == 1;
+    return answers_http(port, "/health", "\"true\"", "/version", "\"etcdserver\":\"", ret_version);
 }
 
 #define ZOOKEEPER_JAR "../share/java/zookeeper.jar"
@@ -241,17 +248,10 @@ static bool holdfast_prepare(const struct coordinator_node *node, struct launch 
     return launch_find_holdfastd(l->path);
 }
 
-/* The first kilobyte of the metrics has the version. */
 static bool holdfast_answers(int port, char ret_version[64])
 {
-    char answer[1024];
-    if (!ask(port, "GET /v1/cell HTTP/1.0\r\n\r\n", answer, sizeof answer) ||
-        !strstr(answer, "\"role\":\"master\""))
-        return false;
-    const char *at = ask(port, "GET /metrics HTTP/1.0\r\n\r\n", answer, sizeof answer)
-                         ? strstr(answer, "{version=\"")
-                         : NULL;
-    return at && sscanf(at, "{version=\"%63[^\"]", ret_version) == 1;
+    return answers_http(port, "/v1/cell", "\"role\":\"master\"", "/metrics", "{version=\"",
+                        ret_version);
 }
 
 /* ---- the table ---- */

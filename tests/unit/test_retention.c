@@ -153,13 +153,19 @@ static void an_event_with_a_refund_that_is_under_way_is_not_pruned(void **state)
     is_not_pruned(event);
 }
 
-static void an_event_with_a_notification_that_is_owed_is_not_pruned(void **state)
+/* From here on the shop is told of everything. */
+static void start_notifying(void)
 {
-    (void)state;
     struct hf_err err = {0};
     client_stop(&client);
     assert_int_equal(client_start_notifying(&client, files.url, &now.clock, ALL_NOTICES, &err),
                      HF_OK);
+}
+
+static void an_event_with_a_notification_that_is_owed_is_not_pruned(void **state)
+{
+    (void)state;
+    start_notifying();
     struct event *event = sale_event(&client);
     sale_hold(&client, event, 0); /* its expiry is told */
     is_not_pruned(event);
@@ -190,10 +196,7 @@ static void deliver_all(struct event *event)
 static void a_settled_event_is_pruned_and_keeps_what_was_paid(void **state)
 {
     (void)state;
-    struct hf_err err = {0};
-    client_stop(&client);
-    assert_int_equal(client_start_notifying(&client, files.url, &now.clock, ALL_NOTICES, &err),
-                     HF_OK);
+    start_notifying();
     struct event *event = sale_event(&client);
     sale_paid(&client, event, 0);
     struct sale failed = sale_pending(&client, event, 1, false);
@@ -297,10 +300,7 @@ static void finished_holds_leave_an_event_on_sale_and_whatever_was_booked_stays(
 static void a_finished_hold_stays_until_the_shop_has_been_told(void **state)
 {
     (void)state;
-    struct hf_err err = {0};
-    client_stop(&client);
-    assert_int_equal(client_start_notifying(&client, files.url, &now.clock, ALL_NOTICES, &err),
-                     HF_OK);
+    start_notifying();
     struct event *event = sale_event(&client);
     sale_hold(&client, event, 0);
     pass_ttl();

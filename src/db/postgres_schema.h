@@ -6,8 +6,11 @@
 
 #include "db/postgres_link.h"
 
+/* Whoever has it may be idle for longer than another writer: only those who open the database wait
+ * for it, and a start that the server ended would have to be repeated by hand. */
 #define PG_MIGRATION_LOCK                                                                          \
-    "SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(" PG_LOCK_MIGRATION ");"
+    "SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '1min';"          \
+    " SELECT pg_advisory_xact_lock(" PG_LOCK_MIGRATION ");"
 
 /* To be run if the sequence does not exist. */
 extern const char pg_schema_script[];

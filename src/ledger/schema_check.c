@@ -200,8 +200,9 @@ static enum hf_status make_reference(bool of_server, const struct clock *clock, 
     return status;
 }
 
-/* *ret stays with the process if it is of the program's own version; else the caller frees it. */
-static enum hf_status get_reference(bool of_server, const struct clock *clock, int version,
+/* One of the program's own version stays with the process.  The caller gives *ret back with
+ * put_reference. */
+static enum hf_status get_reference(bool of_server, const struct clock *clock, int64_t version,
                                     struct reference **ret, struct hf_err *err)
 {
     bool is_kept = version == ledger_migrations_len;
@@ -211,7 +212,7 @@ static enum hf_status get_reference(bool of_server, const struct clock *clock, i
         return HF_OK;
     }
     struct reference *r = hf_alloc(sizeof *r);
-    enum hf_status status = make_reference(of_server, clock, version, r, err);
+    enum hf_status status = make_reference(of_server, clock, (int)version, r, err);
     if (status != HF_OK) {
         reference_free(r);
         return status;
@@ -224,6 +225,12 @@ static enum hf_status get_reference(bool of_server, const struct clock *clock, i
     }
     *ret = r;
     return HF_OK;
+}
+
+static void put_reference(struct reference *r, int64_t version)
+{
+    if (version != ledger_migrations_len)
+        reference_free(r);
 }
 
 /* ---- what is there ---- */
@@ -309,32 +316,38 @@ static enum hf_status compare_server(struct comparison *c, struct hf_err *err)
     return status;
 }
 
-enum hf_status schema_compare(struct db *db, const struct clock *clock, int64_t version,
-                              schema_difference_fn *found, void *ctx, int64_t *ret_objects,
-                              struct hf_err *err)
+static enum hf_status compare(struct db *db, const struct reference *r, int64_t version,
+                              schema_difference_fn *found, void *ctx, struct hf_err *err)
 {
-    bool of_server = db->driver->many_writers;
-    struct reference *r;
-    enum hf_status status = get_reference(of_server, clock, (int)version, &r, err);
-    if (status != HF_OK)
-        return status;
     struct comparison c = {.db = db,
                            .reference = r,
                            .is_there = hf_alloc((r->objects.n + 1) * sizeof *c.is_there),
                            .found = found,
                            .ctx = ctx};
-    status = of_server ? compare_server(&c, err)
-                       : each_object(db, SQLITE_OBJECTS, NULL, 1, on_object, &c, err);
+    enum hf_status status = db->driver->many_writers
+                                ? compare_server(&c, err)
+                                : each_object(db, SQLITE_OBJECTS, NULL, 1, on_object, &c, err);
     for (size_t i = 0; i < r->objects.n && status == HF_OK; i++)
         if (version > 0 && !c.is_there[i])
             differ(&c, SCHEMA_MISSING, is_table_kind(r->objects.v[i].kind), r->objects.v[i].kind,
                    r->objects.v[i].name);
-    if (status == HF_OK)
-        *ret_objects = (int64_t)r->objects.n;
     free(c.is_there);
     buf_close(&c.definition);
-    if (version != ledger_migrations_len)
-        reference_free(r);
+    return status;
+}
+
+enum hf_status schema_compare(struct db *db, const struct clock *clock, int64_t version,
+                              schema_difference_fn *found, void *ctx, int64_t *ret_objects,
+                              struct hf_err *err)
+{
+    struct reference *r;
+    enum hf_status status = get_reference(db->driver->many_writers, clock, version, &r, err);
+    if (status != HF_OK)
+        return status;
+    status = compare(db, r, version, found, ctx, err);
+    if (status == HF_OK)
+        *ret_objects = (int64_t)r->objects.n;
+    put_reference(r, version);
     return status;
 }
 
@@ -371,20 +384,26 @@ static enum hf_status refuse(const struct refusal *r, int64_t version, struct hf
                                          : "`holdfast restore` makes it anew");
 }
 
-/* In a transaction, and under the lock of migrations where there is one, so that version and schema
- * are of one moment. */
+/* Compares in a transaction, and under the lock of migrations where there is one, so that version
+ * and schema are of one moment.  The reference is made before it, since whoever else opens the
+ * ledger waits for that lock.  Compares nothing if *version changes meanwhile. */
 static enum hf_status compare_now(struct db *db, const struct clock *clock, int64_t *version,
                                   struct refusal *ret, struct hf_err *err)
 {
-    int64_t objects;
-    enum hf_status status = db->driver->begin(db, err);
+    int64_t before = *version;
+    struct reference *r;
+    enum hf_status status = get_reference(db->driver->many_writers, clock, before, &r, err);
+    if (status != HF_OK)
+        return status;
+    status = db->driver->begin(db, err);
     if (status == HF_OK && db->driver->migration_lock)
         status = db->driver->script(db, db->driver->migration_lock, err);
     if (status == HF_OK)
         status = db_schema_version(db, version, err);
-    if (status == HF_OK && *version <= ledger_migrations_len)
-        status = schema_compare(db, clock, *version, on_difference, ret, &objects, err);
+    if (status == HF_OK && *version == before)
+        status = compare(db, r, before, on_difference, ret, err);
     db->driver->rollback(db);
+    put_reference(r, before);
     return status;
 }
 
@@ -397,6 +416,10 @@ enum hf_status schema_accept(struct db *db, const struct clock *clock, struct hf
     enum hf_status status = db_schema_version(db, &version, err);
     if (status != HF_OK || (version == 0 && db->driver->many_writers))
         return status;
-    status = compare_now(db, clock, &version, &refusal, err);
+    int64_t before = -1;
+    while (status == HF_OK && version != before && version <= ledger_migrations_len) {
+        before = version;
+        status = compare_now(db, clock, &version, &refusal, err);
+    }
     return status == HF_OK && refusal.n ? refuse(&refusal, version, err) : status;
 }

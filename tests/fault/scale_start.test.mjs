@@ -3,7 +3,8 @@
 // backends: own
 
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { holdfast } from '../support/cli.mjs';
 import { isDegraded, startBackends, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
@@ -31,6 +32,31 @@ describe('a site', () => {
     const early = new Server({ ledger: clerk.ledger.replace(database, empty) });
     await assert.rejects(early.launch(), /ended at start \(1\)[^]*permission denied/, 'and not before');
     await site.done();
+  });
+
+  it('starts though its process stood still amid a migration, or amid the look at the schema', async () => {
+    const database = backends.postgres.createDatabase();
+    const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = '${database}' AND wait_event = 'advisory'`;
+    const lock = async () => { // has the lock of migrations until its input ends
+      const psql = spawn('psql', [backends.postgres.url(database), '-qAtX'], { stdio: ['pipe', 'pipe', 'inherit'] });
+      psql.stdin.write('SELECT pg_advisory_lock(1212568404, 1);\n');
+      await once(psql.stdout, 'data');
+      return psql;
+    };
+    for (const when of ['migration', 'look']) {
+      const psql = await lock();
+      const server = new Server({ ledger: backends.postgres.url(database) });
+      const started = server.launch();
+      started.catch(() => {}); // judged below
+      await until('it waits for the lock', () => backends.postgres.query('postgres', waits).length);
+      process.kill(server.pid, 'SIGSTOP');
+      psql.stdin.end();
+      await once(psql, 'close');
+      await sleep(3500); // the server has the lock, and its transaction says nothing
+      process.kill(server.pid, 'SIGCONT');
+      await assert.doesNotReject(started, when);
+      await server.stop();
+    }
   });
 
   it('whose gate never answers starts, says so, sells, and uses it once it is there', async () => {

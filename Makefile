@@ -282,6 +282,7 @@ lint: build/packages/lint
 		xargs -P $$(nproc) -I {} clang-tidy --quiet {} -- $(DIALECT) $(LIB_CFLAGS)
 	scripts/check-rooms
 	scripts/check-order
+	scripts/check-comments
 
 install: all install-library
 	install -d $(DESTDIR)$(PREFIX)/bin

@@ -10,6 +10,7 @@
  *                              other users.  SECONDS is the length of each measurement.  memory:
  *                              runs twice, compared with a table and with a bare mutex.  The last
  *                              three are compared with their primitives, without hand-over.
+ *
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  * - what clients of an etcd can do by themselves.  A lock is a key that a transaction creates if it
  *   is absent, and that a second transaction deletes if it is still the owner's.  There is no
- * lease, no queue and no fence: this is the least that a lock on etcd can cost.
+ *   lease, no queue and no fence: this is the least that a lock on etcd can cost.
  * - the cell of holdfastd.  Every client has a session, and every acquisition an owner of its own.
  *
  *   build/bench/lock_pairs json|grpc|cell HOST:PORT[,HOST:PORT...] CLIENTS SECONDS

@@ -158,9 +158,9 @@ struct hf_options {
  *   etcd://h1:2379[,h2:2379]                      also etcds:// over TLS
  *   zookeeper://h1:2181[,h2:2181][/chroot]
  *   holdfast://[KEY@]h1:8080[,h2:8080]            the lock service of holdfastd; also holdfasts://
- * docs/locks.md has the parameters of each.
- * hf_open connects, so that a wrong password or host is reported at once.  `options` may be
- * NULL. */
+ *
+ * docs/locks.md has the parameters of each.  hf_open connects, so that a wrong password or host is
+ * reported at once.  `options` may be NULL. */
 HF_MUST_USE enum hf_result hf_open(const char *url, const struct hf_options *options,
                                    struct hf_locks **ret, struct hf_fault *fault);
 /* Releases and frees all locks and sets that are still held, without calling on_loss, and ends the

@@ -3,8 +3,8 @@
  * too long for a transaction of the database; so the lock keeps the others out, and the fence keeps
  * out a server that was stopped meanwhile and wakes up when its lock has gone to the next.
  *
- *   cc -pthread coupon.c $(pkg-config --cflags --libs holdfast sqlite3) -o coupon && ./coupon
- * memory: */
+ *   cc -pthread coupon.c $(pkg-config --cflags --libs holdfast sqlite3) -o coupon
+ *   ./coupon memory: */
 #include <holdfast.h>
 #include <pthread.h>
 #include <sqlite3.h>

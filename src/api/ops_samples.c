@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "json/fields.h"
 #include "api/routes.h"
 #include "base/samples.h"
+#include "json/fields.h"
 
 #define HOLDS "holdfast_hold_requests_total"
 #define BOOKINGS "holdfast_bookings_total"

@@ -1,7 +1,6 @@
 /* The nouns of the lock service, and the commands that change its state.
  *
- *   request (node.h) --> command --> entry of the journal (entry.h) --> applied (state.h) -->
- * verdict
+ *   request (node.h) -> command -> entry of the journal (entry.h) -> state (state.h) -> verdict
  *
  * A command says everything that its outcome depends on besides the state: no clock, no randomness
  * and no address of the server that applies it.  So every server of a cell that applies the same

@@ -1,13 +1,14 @@
 /* The journal that the servers of a cell share: an append-only log in an engine that already knows
  * how to store things safely.  It is the only thing that they share, and the only authority.
  *
- *   epoch     the number of a mastership; only grows.  Raised by `claim`, together with the claim
- * id, 128 random bits of the server that claims entry     bytes at an index, from 1 on without
- * gaps.  `append` stores an entry if epoch and claim are still current and the index is free, as
- * one atomic, durable step snapshot  the state after an index, in chunks.  The chunks are stored
- * first, then the pointer to them; the last two snapshots are kept trim      deletes entries that
- * the older of the two snapshots has made superfluous report    every server stores its URL and how
- * far it is, for people who want to see the cell
+ *   epoch     the number of a mastership; it only grows.  `claim` raises it, and stores with it the
+ *             claim id, 128 random bits of the server that claims
+ *   entry     bytes at an index, from 1 on without gaps.  `append` stores an entry if epoch and
+ *             claim are still current and the index is free, as one atomic, durable step
+ *   snapshot  the state after an index, in chunks.  The chunks are stored first, then the pointer
+ *             to them; the last two snapshots are kept
+ *   trim      deletes entries that the older of the two snapshots has made superfluous
+ *   report    every server stores its URL and how far it is, for people who want to see the cell
  *
  * Safety needs no clock: once a claim is stored, no append, snapshot, pointer or trim of an earlier
  * epoch can take effect any more, also one that was sent before and arrives late.  (A chunk that

@@ -9,26 +9,32 @@
  *
  * A node follows the journal (a standby), or leads (the master):
  *
- *   FOLLOWING --silence for timeout_ms, or CELL_RESIGN read--> CLAIMING --claim stored--> CATCHING
- * UP ^                                                         |                          | |
- * DEPOSED          all read, own first entry stored
- *       +------------------------- DEPOSED ---------- LEADING <------------------------------+
- *                                                        |
- *                                          RESIGNING: one last entry, then FOLLOWING
+ *                silence for timeout_ms,              claim stored
+ *                or CELL_RESIGN read
+ *   FOLLOWING ---------------------------> CLAIMING ---------------> CATCHING_UP
+ *     ^    ^                                  |                           |
+ *     |    +------------ deposed -------------+-------- deposed ----------+
+ *     |                                                                   | all is read, and an
+ *     |                                       deposed                     v entry of its own stored
+ *     +---------------------------------------------------------------- LEADING
+ *     |                                                                   | asked to resign
+ *     |                        its last entry is stored, or deposed       v
+ *     +--------------------------------------------------------------- RESIGNING
  *
  * The master: gather -> append -> apply -> answer.  What queued while the last entry was being
  * stored becomes the next one.
  *
- * Invariants (design: "Cell"):
+ * Invariants:
  *   N1 Nothing is answered that the journal has not stored at the current epoch (I16).
  *   N2 A keep-alive and a linearizable read are answered after an append that was sent after they
- * were received; an append that was in flight already proves nothing. N3 An append whose answer was
- * lost is repeated with the same bytes, id and index until it is stored, found or deposed.  If it
- * was found, answers go out only after one further acknowledged append. N4 A session is ended only
- * when its deadline, counted from the last answer to it, has passed while the node was awake and
- * could append: after a change of master, and after standing still or failing to append for half
- * the shortest TTL, every session has its full TTL again. N5 A keep-alive is never refused because
- * a queue is full. */
+ *      were received; an append that was in flight already proves nothing.
+ *   N3 An append whose answer was lost is repeated with the same bytes, id and index until it is
+ *      stored, found or deposed.  If it was found, answers go out only after one further
+ *      acknowledged append.
+ *   N4 A session is ended only when its deadline, counted from the last answer to it, has passed
+ *      while the node was awake and could append: after a change of master, and after standing
+ *      still or failing to append for half the shortest TTL, every session has its full TTL again.
+ *   N5 A keep-alive is never refused because a queue is full. */
 #ifndef HF_CELL_NODE_H
 #define HF_CELL_NODE_H
 

@@ -16,9 +16,10 @@
  *
  * Invariants, which cell_state_check verifies and tests/unit/test_cell_state tries:
  *   S1 No two holders conflict (command.h has the table), and no name has more exclusive holders
- * than its slots. S2 No waiter could be granted: after every command, whatever can be granted has
- * been. S3 Fences of grants only grow, and the fence of every holder is at most `fence`. S4 The
- * waits-for graph of agents has no cycle that consists of waiters that asked to wait.
+ *      than its slots.
+ *   S2 No waiter could be granted: after every command, whatever can be granted has been.
+ *   S3 Fences of grants only grow, and the fence of every holder is at most `fence`.
+ *   S4 The waits-for graph of agents has no cycle that consists of waiters that asked to wait.
  *
  * Costs: a command costs O(depth) plus what it grants; a line is searched from its end when a
  * waiter joins; the cycle search visits what can be reached from the new waiter. */

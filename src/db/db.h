@@ -6,7 +6,8 @@
  *   {FROM rows(seat bigint, hold bigint)}   the rows of exec_many or query_many, named r.
  *       PostgreSQL: FROM unnest($1::bigint[], $2::bigint[]) AS r(seat, hold).  SQLite: nothing, and
  *       each r.seat becomes a bound parameter, since there the statement runs once per row.  The
- * word before `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the rest.
+ *       word before `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the
+ *       rest.
  *   {values(seat bigint, hold bigint)}      the rows to INSERT, all columns in order.  PostgreSQL:
  *       SELECT r.seat, r.hold FROM unnest(...) AS r(seat, hold); SQLite: VALUES (?1, ?2).
  *   {args(event bigint, ...)}   at the end of a statement without rows: its parameters, which are
@@ -27,7 +28,7 @@
  *   {slow}          nothing, but the statement may take minutes; others are ended after seconds
  *   {or_surprise}   at the end of an INSERT that only expect_many runs: a row that exists already
  *                   makes it a surprise
- *   {may_be_lost}     at the end of a RETURNING list: if it returns a row, the commit of this
+ *   {may_be_lost}   at the end of a RETURNING list: if it returns a row, the commit of this
  *                   transaction does not wait for the disk, and the end of the database's machine
  *                   may undo it.  SQLite waits all the same
  * Column types are bigint, text and bytes.  A statement has at most 24 parameters.

@@ -4,7 +4,7 @@
  *   - An event that no request, stream or command has asked for during event_idle_ms leaves.
  *   - If the events of all workers together take more than event_memory_max, those leave that were
  *     asked for least recently, and of these the ones that were asked for least, until seven
- * eighths of that are left.
+ *     eighths of that are left.
  *
  * An event stays while it is pinned (rules/registry.h), while a hold in it is live, since its
  * worker ends the hold and counts its places, and while the ledger does not answer, from which it

@@ -2,6 +2,7 @@
  * which is right.
  *   views   this server's own events, one slice of seats at a time, by their worker under the lock
  *   gate    by one server at a time, which holds an advisory lock of the ledger (reconcile_gate.c)
+ *
  * Each repair is counted by kind.  A healthy system needs none but after the gate was lost.
  *
  * Between rounds the thread asks whether the gate answers, so that a lost one is used again and an

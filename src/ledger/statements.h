@@ -209,7 +209,7 @@
       " LEFT JOIN jobs j ON j.booking = f.booking AND j.job = f.refund"                            \
       " WHERE f.refund < r.before AND (r.status = 0 OR f.status = r.status)"                       \
       " ORDER BY f.refund DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")           \
-    X(JOB_PUT, /* keeps the lease of a job in whose place it comes: it may be under way */         \
+    X(JOB_PUT, /* keeps the lease of a job that it replaces, which may be under way */             \
       "INSERT INTO jobs (booking, job, kind, status, payment, amount, refund, notice, key,"        \
       " key_used_at, attempts, checks_first, created_at, due_at, leased_until, ended_at)"          \
       " {values(booking bigint, job bigint, kind bigint, status bigint, payment bigint,"           \
@@ -357,8 +357,7 @@
                 " ORDER BY a.entry LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
     X(PRUNED_READ, "SELECT pruned_seq, holds_pruned_seq FROM events WHERE event = r.event"         \
                    "{args(event bigint)}")                                                         \
-    X(PRUNE_NEXT, /* `whole`: an archived event that has rested, where nothing is open; else one   \
-                     whose log has an old entry to look at, which is not its newest */             \
+    X(PRUNE_NEXT, /* `whole`: an archived event at rest; else one whose log has an old entry */    \
       "SELECT x.event, x.whole FROM (SELECT e.event, CASE WHEN"                                    \
       " (SELECT CASE WHEN COUNT(*) = 2 THEN MIN(o.at) END FROM (SELECT a.at FROM log a"            \
       " WHERE a.entry > (e.event << 40) + e.holds_pruned_seq"                                      \
@@ -386,8 +385,7 @@
                  "{args(first bigint, last bigint)}")                                              \
     X(LOG_DELETE, "DELETE FROM log{ USING rows(entry bigint, hold bigint)}"                        \
                   " WHERE log.entry = r.entry AND log.hold = r.hold")                              \
-    X(HOLDS_FINISHED, /* that sold nothing, ended until r.seq, and are needed by nothing; the      \
-                         history of a seat that is blocked goes through holds of its channel */    \
+    X(HOLDS_FINISHED, /* by r.seq, that sold nothing and that no seat's history needs */           \
       "SELECT h.hold FROM holds h{, rows(hold bigint, seq bigint)}"                                \
       " WHERE h.hold = r.hold AND h.last_seq <= r.seq AND h.status IN (2, 3)"                      \
       " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.booking = h.hold)"                        \

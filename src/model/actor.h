@@ -7,7 +7,7 @@
  *   provider:stripe      the payment provider: a webhook, or its answer to a call
  *   timer                time: a hold ran out
  *   server               the server itself: it cancels the bookings of a cancelled event, closes
- * the events of a restored backup, or makes the event of the demo
+ *                        the events of a restored backup, or makes the event of the demo
  *
  * The same text is stored and shown.  Pure functions. */
 #ifndef HF_MODEL_ACTOR_H

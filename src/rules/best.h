@@ -12,8 +12,8 @@
  * accessible places alone if enough are there, and otherwise at least one with companions' seats
  * beside it.
  *
- * The choices in order of preference; each is looked for in
- * all sections that qualify before the next is considered:
+ * The choices in order of preference; each is looked for in all sections that qualify before the
+ * next is considered:
  *
  *   1. together in one row, leaving no orphan, best rank; an orphan is a free seat that had a free
  *      neighbour in its row before and has none afterwards
@@ -23,7 +23,7 @@
  *   4. only if they need not be adjacent, and no row has enough: all of the row with the most free
  *      seats (the best-ranked such row), then of the nearest rows around it, those of its section
  *      before others and of two at the same distance the better-ranked; of the last row only as
- * many as needed, as in 3
+ *      many as needed, as in 3
  *
  * Cost: O(row / 64 + free runs of the row + log rows + sections), whatever the size of the venue; 4
  * adds log rows for each row it draws on.  By distance it is O(row + log rows + sections) for each

@@ -11,10 +11,10 @@
  * Pins are counted in the event's slot, which stays for ever.  A thread counts its pin first and
  * looks second; the worker hides the event first and counts second:
  *
- *   a thread that takes it                      the worker that lets it leave
- *   T1  add a pin to the slot                   L1  slot.event = NULL
- *   T2  e = slot.event                          L2  are there no pins?  Then e is the worker's
- * alone T3  if e is NULL: give the pin back         L3  else slot.event = e, as before
+ *   a thread that takes it               the worker that lets it leave
+ *   T1  add a pin to the slot            L1  slot.event = NULL
+ *   T2  e = slot.event                   L2  are there no pins?  Then e is the worker's alone
+ *   T3  if e is NULL: give the pin back  L3  else slot.event = e, as before
  *
  * T1, T2, L1 and L2 are sequentially consistent, so they have one order.  If T2 finds the event,
  * then T2 comes before L1, or after an L3.  In the first case T1 comes before L2, which finds the

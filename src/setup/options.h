@@ -20,7 +20,8 @@ struct options {
     const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max, *hold_rate;
     const char *address_connections_max, *address_streams_max;
     const char *trusted_proxy, *host, *cors_origin, *request_log;
-    const char *gate, *reconcile_every, *keep, *keep_holds, *event_idle, *event_memory_max, *env_file;
+    const char *gate, *reconcile_every, *keep, *keep_holds, *event_idle, *event_memory_max,
+        *env_file;
     const char *drain_delay, *pages, *core_dumps;
     const char *payments, *stripe_api, *capture, *payments_rate, *notify, *notify_events;
     const char *public_url, *sandbox_listen, *sandbox_public;

@@ -55,8 +55,12 @@ static struct damaged_ledger files;
  *                      cancelled, seat 1
  *   event 6   is on sale; its finished holds were pruned before the last of them was made
  *             fence 1: released, at first seat 0 and a place, by fence 2 seat 1 and two places:
- * gone fence 3: confirmed, seat 0 fence 4: seat 4 and a place blocked for house (1) fence 5:
- * released, of house, seat 4 fence 6: released, of house, a place: gone fence 7: seat 5 blocked
+ *                      gone
+ *             fence 3: confirmed, seat 0
+ *             fence 4: seat 4 and a place blocked for house (1)
+ *             fence 5: released, of house, seat 4
+ *             fence 6: released, of house, a place: gone
+ *             fence 7: seat 5 blocked
  *             fence 8: active, seats 1 2 */
 
 static void ask(struct client *client, struct call *call, enum verdict want)

@@ -6,13 +6,17 @@
  *   I15        No two clients believe at once, within their deadlines, that they hold locks that
  *              exclude each other.
  *   fences     A grant that was asked for after another of the name was answered has a larger
- * fence. order      The histories of the names "try..." are linearizable (linearize.h). progress
- * Once the faults are over, every lock can be had within the time that is promised. From inside:
+ *              fence.
+ *   order      The histories of the names "try..." are linearizable (linearize.h).
+ *   progress   Once the faults are over, every lock can be had within the time that is promised.
+ *
+ * From inside:
  *   kept       What a client believes to hold, it holds in the state after the journal's last
- * entry. N1..N5     As node.h has them, as far as a neighbour can see. replicas   Servers that have
- * applied the same entries have the same digest; entries form a chain; the state's own invariants
- * hold (cell_state_check). deadlocks  A request is refused for a cycle if and only if a graph that
- * is drawn here has one.
+ *              entry.
+ *   N1..N5     As node.h has them, as far as a neighbour can see.
+ *   replicas   Servers that have applied the same entries have the same digest; entries form a
+ *              chain; the state's own invariants hold (cell_state_check).
+ *   deadlocks  A request is refused for a cycle if and only if a graph that is drawn here has one.
  */
 #ifndef HF_SIM_CELL_CHECK_H
 #define HF_SIM_CELL_CHECK_H

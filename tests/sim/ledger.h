@@ -10,6 +10,7 @@
  *     meet it, ledger_write fails with HF_LEDGER_SURPRISE and err->msg is the table's name.
  *   - Writing rows of an event whose clock row is not locked by the transaction ends the test.
  *   - Time is the wall clock of the `clock` it was made with, and never before a locked clock row.
+ *
  * Not simulated: notifications between servers (see follower.h) and the advisory lock. */
 #ifndef HF_TESTS_SIM_LEDGER_H
 #define HF_TESTS_SIM_LEDGER_H

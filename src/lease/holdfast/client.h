@@ -35,8 +35,8 @@
  *   C5  A claim that no lease wants any more is released until the service has said so: also a
  *       grant that arrives for a caller that gave up.
  *   C6  A cached claim is granted locally only while it is held, not wanted and within the
- * session's deadline.  Once wanted, it stays so: it is released when its last lease ends, and until
- *       then the service is told that it is in use.
+ *       session's deadline.  Once wanted, it stays so: it is released when its last lease ends, and
+ *       until then the service is told that it is in use.
  *   C7  The service looks for deadlocks among agents, and a claim that is being released is still
  *       its agent's there.  So a request that may wait is sent after the service has confirmed
  *       every release of its agent; a deadlock that is told while one is under way is not

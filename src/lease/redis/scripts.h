@@ -15,12 +15,13 @@
  *             LOCK:free     sorted set: slots that were given back.  The slots in use and these are
  *                           together 0, 1, 2 ... without a gap.
  *             LOCK:who      hash: holder to "FENCE[@SINCE] MODE PRIORITY SLOTS[/SLOT] LABEL",
- * waiter to "TICKET MODE PRIORITY SLOTS LABEL" All keys expire together, when the last lease or
- * place ends. LOCK exists exactly while the lock is held or waited for, so SET NX cannot overtake a
- * queue.  All that remains of a free lock is its last fence, in holdfast:last, a sorted set of the
- * latest 10,000 locks that were granted.  OWNER is 32 hex digits; MODE is e or s; SLOT is 0 if it
- * is not there.  SINCE, the time of the grant in microseconds, is there only if it is not the
- * fence.
+ *                           waiter to "TICKET MODE PRIORITY SLOTS LABEL"
+ *           All keys expire together, when the last lease or place ends.
+ *
+ * LOCK exists exactly while the lock is held or waited for, so SET NX cannot overtake a queue.  All
+ * that remains of a free lock is its last fence, in holdfast:last, a sorted set of the latest
+ * 10,000 locks that were granted.  OWNER is 32 hex digits; MODE is e or s; SLOT is 0 if it is not
+ * there.  SINCE, the time of the grant in microseconds, is there only if it is not the fence.
  *
  * Fence: max(last + 1, the server's clock in microseconds), in one key for all locks.  Numbers are
  * printed with %.0f, since Lua's own conversion keeps 14 digits and these have 16.  (A double
@@ -36,9 +37,10 @@
  * so they begin with one that is never refused for that reason, and never changes anything: see
  * REDIS_PRIMARY.
  *
- * KEYS[1] is LOCK, and KEYS[2] of acquire is the fence; the other keys have LOCK's hash tag. Costs:
- * 2 to 4 commands in the single form; 15 to 25 in the group form, whatever the length of the queue
- * (a shared request looks at the shared ones before it). */
+ * KEYS[1] is LOCK, and KEYS[2] of acquire is the fence; the other keys have LOCK's hash tag.
+ *
+ * Costs: 2 to 4 commands in the single form; 15 to 25 in the group form, whatever the length of the
+ * queue (a shared request looks at the shared ones before it). */
 #ifndef HF_LEASE_REDIS_SCRIPTS_H
 #define HF_LEASE_REDIS_SCRIPTS_H
 

@@ -17,8 +17,8 @@
  *   - If all servers answer and none is in, then the deployment starts for the first time, or all
  *     servers restarted.  Blank servers, too, are then out for max_ttl from their start only, so
  *     servers that have been running for a while can be used at once.  (This is wrong if an
- * operator emptied a majority of the servers with FLUSHALL: that ends all locks, as `hf_break`
- * does.)
+ *     operator emptied a majority of the servers with FLUSHALL: that ends all locks, as `hf_break`
+ *     does.)
  *   - KEY_VOUCHED ends the time at once: the operator vouches that no client believes in a lock.
  *
  * Exclusion.  Let A's last grant or renewal have been answered by a majority M, and let B win a

@@ -40,7 +40,7 @@ describe('a server that leaves', { concurrency: 3 }, () => {
 
     const began = performance.now();
     await server.stop(); // with the second signal
-    assert.ok(performance.now() - began < 10_000);
+    assertTook(performance.now() - began, 10_000, 'the end of the server');
     for (const each of [stream, late]) {
       assert.equal(await each.closed, true, 'the server ended the stream');
       const [first, last, ...more] = retries(each);
@@ -51,12 +51,13 @@ describe('a server that leaves', { concurrency: 3 }, () => {
   });
 
   it('stops by itself when the time has passed, and at once if there is none', async () => {
-    for (const [delay, min, max] of [['700ms', 700, 5000], ['0', 0, 5000]]) {
+    for (const [delay, min] of [['700ms', 700], ['0', 0]]) {
       const server = await start({ args: ['--drain-delay', delay] });
       const began = performance.now();
       await server.stop();
       const ms = performance.now() - began;
-      assert.ok(ms >= min && ms < max, `--drain-delay ${delay}: ${ms} ms`);
+      assert.ok(ms >= min, `--drain-delay ${delay}: ${ms} ms`);
+      assertTook(ms, 5000, `--drain-delay ${delay}`);
     }
   });
 

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { holdfast } from '../support/cli.mjs';
 import { isDegraded, startBackends, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
-import { environment, HOLDFAST, Server, sleep, tempDir, until } from '../support/server.mjs';
+import { assertTook, environment, HOLDFAST, Server, sleep, tempDir, until } from '../support/server.mjs';
 
 describe('a site', () => {
   let backends;
@@ -65,7 +65,7 @@ describe('a site', () => {
     await one.stop({ keep: true });
     gateLink.blackhole();
     const { ms } = await timed(one.launch());
-    assert.ok(ms < 10_000, `${ms} ms`);
+    assertTook(ms, 10_000, 'the start');
     await until('it says so', () => /level=warn msg="the gate does not answer[^\n]*why=/.test(one.stderr)); // a thread of its own writes the log
     assert.ok(await isDegraded(one));
     assert.equal((await readiness(one)).status, 200);

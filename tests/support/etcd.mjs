@@ -1,4 +1,5 @@
-// A real etcd for one test, on free ports of 127.0.0.1: of one node, or of several.
+// A real etcd for one test, on free ports of 127.0.0.1: of one node, or of several.  It writes without fsync, which a kill does not undo,
+// and which a busy disk may take seconds for.
 
 import path from 'node:path';
 import { freePort, launch, tempDir, until } from './process.mjs';
@@ -45,7 +46,7 @@ class Etcd {
 
   async start() {
     const client = `${this.tls ? 'https' : 'http'}://127.0.0.1:${this.port}`, peer = `http://127.0.0.1:${this.peerPort}`;
-    this.run = launch('etcd', ['--name', this.name, '--data-dir', path.join(this.dir, `data-${this.data}`), '--log-level', 'error', '--logger', 'zap',
+    this.run = launch('etcd', ['--name', this.name, '--data-dir', path.join(this.dir, `data-${this.data}`), '--log-level', 'error', '--logger', 'zap', '--unsafe-no-fsync',
       '--listen-client-urls', client, '--advertise-client-urls', client,
       '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', this.peers, ...this.args],
     { env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch } });

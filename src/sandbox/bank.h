@@ -11,7 +11,7 @@
  *                     succeeded <--capture-- requires_capture (capture_method=manual), or succeeded
  *        cancel: from every state but succeeded and canceled
  *
- * One thread owns a bank (teller.c); nothing here waits, reads a clock or touches a file.  The
+ * One thread owns a bank (bank_worker.c); nothing here waits, reads a clock or touches a file.  The
  * caller sets `now_ms` before each operation and stores what `changed` lists afterwards.  Objects
  * are never deleted, except the oldest events, and number n of a kind is element n - 1 of its
  * table. */

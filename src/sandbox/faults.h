@@ -1,5 +1,5 @@
 /* What the sandbox does wrong on purpose: the settings of /sandbox/faults, as JSON and as a struct.
- * Chances are from 0 to 1.  Belongs to the bank's thread; the courier has a copy. */
+ * Chances are from 0 to 1.  Belongs to the bank's thread; the sender has a copy. */
 #ifndef HF_SANDBOX_FAULTS_H
 #define HF_SANDBOX_FAULTS_H
 

@@ -303,7 +303,7 @@ static void submit(struct request *r, const struct operation *operation)
         return;
     }
     request_wait(r, &o->pending, answer_order);
-    if (teller_submit(site_of(r)->teller, o))
+    if (bank_worker_submit(site_of(r)->worker, o))
         return;
     refuse(&refusal, 503, "api_error", NULL, NULL, "The sandbox is too busy, or about to stop.");
     o->status = refusal.status;

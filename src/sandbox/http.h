@@ -4,11 +4,11 @@
 
 #include "base/digest.h"
 #include "http/app.h"
-#include "sandbox/teller.h"
+#include "sandbox/bank_worker.h"
 
 /* What handlers need to know; server_context() is this. */
 struct sandbox_site {
-    struct teller *teller;
+    struct bank_worker *worker;
     bool one_account; /* the digests below are those of its keys; otherwise any test key will do */
     uint8_t secret_key[DIGEST_SIZE], publishable_key[DIGEST_SIZE];
 };

@@ -13,7 +13,7 @@ extern const struct operation operation_retrieve, operation_list, operation_get_
     operation_list_events, operation_get_dispute, operation_list_disputes, operation_balance;
 /* page.c */
 extern const struct operation operation_action_page, operation_act;
-/* teller.c */
+/* bank_worker.c */
 extern const struct operation operation_books, operation_faults, operation_set_faults;
 
 /* For operations.c and views.c. */

@@ -9,7 +9,7 @@
 #include "sandbox/bank.h"
 #include "sandbox/form.h"
 
-struct teller;
+struct bank_worker;
 struct order;
 
 /* What can be asked for.  Constant; operations.c and views.c have them. */
@@ -21,8 +21,8 @@ struct operation {
     bool writes;         /* is a POST, which an idempotency key may come with */
     bool by_publishable; /* may also be called with a publishable key and the client secret */
     bool is_own;         /* belongs to the sandbox and not to Stripe's API: no key, no faults */
-    void (*run_own)(struct teller *t,
-                    struct order *o); /* in place of run, where it needs the teller */
+    void (*run_own)(struct bank_worker *t,
+                    struct order *o); /* in place of run, where it needs the worker */
 };
 
 enum order_fault {
@@ -40,7 +40,7 @@ enum order_fault {
 
 struct order {
     struct pending pending;
-    struct order *next; /* in a list of the teller */
+    struct order *next; /* in a list of the worker */
     const struct operation *operation;
 
     /* The question. */
@@ -63,7 +63,7 @@ struct order {
     bool is_replayed;
     bool resets; /* the connection is reset, and nothing is sent */
 
-    /* For the teller. */
+    /* For the worker. */
     struct heap_node due; /* while it is delayed or held: when it goes on, on wait_now_us() */
     enum order_fault fault;
     struct stored_answer *in_flight; /* its key, while it is worked on */

@@ -14,7 +14,7 @@
 
 struct sandbox {
     char *base_url, *data, *webhook, *webhook_secret, *faults;
-    struct teller *teller;
+    struct bank_worker *worker;
     struct sandbox_site site;
     struct http_app app;
     struct cors cors;
@@ -36,7 +36,7 @@ static char *url_of(int fd)
 
 static void free_all(struct sandbox *s)
 {
-    teller_free(s->teller);
+    bank_worker_free(s->worker);
     metrics_free(s->metrics);
     cors_close(&s->cors);
     free(s->base_url);
@@ -79,12 +79,12 @@ static enum hf_status check(const struct sandbox_config *config, struct hf_err *
 static enum hf_status start_all(struct sandbox *s, const struct sandbox_config *config,
                                 struct hf_err *err)
 {
-    const struct teller_config teller = {.data = s->data,
-                                         .base_url = s->base_url,
-                                         .webhook = s->webhook,
-                                         .webhook_secret = s->webhook_secret,
-                                         .faults = s->faults,
-                                         .clock = config->clock};
+    const struct bank_worker_config worker = {.data = s->data,
+                                              .base_url = s->base_url,
+                                              .webhook = s->webhook,
+                                              .webhook_secret = s->webhook_secret,
+                                              .faults = s->faults,
+                                              .clock = config->clock};
     const struct server_config server = {.listen_fd = config->listen_fd,
                                          .stream_fd = -1,
                                          .threads = config->threads ? config->threads : 1,
@@ -97,16 +97,16 @@ static enum hf_status start_all(struct sandbox *s, const struct sandbox_config *
     if (status == HF_OK && (!set_keys(&s->site, config, err) || !cors_parse("*", &s->cors, err)))
         status = HF_INVALID_REQUEST;
     if (status == HF_OK)
-        status = teller_start(&teller, &s->teller, err);
+        status = bank_worker_start(&worker, &s->worker, err);
     if (status != HF_OK) {
         (void)close(config->listen_fd);
         return status;
     }
-    s->site.teller = s->teller;
+    s->site.worker = s->worker;
     sandbox_app_init(&s->app, &s->site);
     status = server_start(&server, &s->server, err);
     if (status != HF_OK)
-        teller_close(s->teller);
+        bank_worker_close(s->worker);
     return status;
 }
 
@@ -133,7 +133,7 @@ void sandbox_stop(struct sandbox *s)
 {
     if (!s)
         return;
-    teller_close(s->teller);
+    bank_worker_close(s->worker);
     (void)server_drain(s->server, DRAIN_MS);
     server_stop(s->server);
     free_all(s);

@@ -4,8 +4,8 @@
  *
  *   sandbox_start ... (any number of clients) ... sandbox_stop
  *
- * HTTP threads read requests (http.c) and hand them to one thread that owns the state (teller.h,
- * bank.h); another one delivers webhooks (courier.h).  Both functions are for a main thread. */
+ * HTTP threads read requests (http.c) and hand them to one thread that owns the state (bank_worker.h,
+ * bank.h); another one delivers webhooks (webhook_sender.h).  Both functions are for a main thread. */
 #ifndef HF_SANDBOX_SANDBOX_H
 #define HF_SANDBOX_SANDBOX_H
 

@@ -8,8 +8,8 @@
 
 #include "http/listen.h"
 #include "net/http_client.h"
-#include "sandbox/courier.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/webhook_sender.h"
 
 #define SECRET "sk_test_theshop"
 #define PUBLISHABLE "pk_test_another"
@@ -124,7 +124,7 @@ static void the_signature_is_the_one_that_stripe_documents(void **state)
 {
     (void)state;
     char signature[SIGNATURE_SIZE];
-    courier_sign("whsec_test", 1700000000, "{\"id\":1}", 8, signature);
+    sender_sign("whsec_test", 1700000000, "{\"id\":1}", 8, signature);
     assert_string_equal(signature,
                         "t=1700000000,v1="
                         "2f441ba4b3b2d50d28a9ab9d9fd8880376ecd1eb5d0435401553f5d8d0a5dcf8");

@@ -39,8 +39,8 @@ describe('docs/sandbox.md', () => {
     const limit = (file, name) => Number(new RegExp(`#define ${name} (\\d+)`).exec(read(`src/sandbox/${file}`))[1]);
     const shown = (number) => number.toLocaleString('en-US').replace(/^(\d),/, number < 10_000 ? '$1' : '$1,');
     for (const [file, name] of [
-      ['bank.h', 'OBJECTS_MAX'], ['bank.h', 'EVENTS_MAX'], ['answers.h', 'ANSWERS_MAX'], ['courier.h', 'COURIER_QUEUE_MAX'],
-      ['teller.h', 'TELLER_QUEUE_MAX'], ['form.h', 'FORM_ENTRIES_MAX'], ['courier.h', 'COURIER_ATTEMPTS_MAX'],
+      ['bank.h', 'OBJECTS_MAX'], ['bank.h', 'EVENTS_MAX'], ['answers.h', 'ANSWERS_MAX'], ['webhook_sender.h', 'SENDER_QUEUE_MAX'],
+      ['bank_worker.h', 'BANK_QUEUE_MAX'], ['form.h', 'FORM_ENTRIES_MAX'], ['webhook_sender.h', 'SENDER_ATTEMPTS_MAX'],
       ['bank.h', 'METADATA_MAX'], ['bank.h', 'METADATA_KEY_MAX'], ['bank.h', 'METADATA_VALUE_MAX'],
     ]) {
       assert.ok(page.includes(` ${shown(limit(file, name))}`), name);

@@ -181,7 +181,7 @@ test('header, pkg-config, both programs and the API have one version', async () 
 
 const SAYS = {
   lock: /^working, fence \d+\n$/,
-  poll: /^lost after [1-9]\d* steps, held: no\n$/,
+  poll: /^lost after \d+ steps, held: no\n$/, // none, if it stood still meanwhile
   semaphore: /^6 were served, at most 3 at once\n$/,
   leader: /^((Ada|Grace) leads, term \d+\n){3,}$/,
   coupon: /^3 redeemed, 5 too late, 0 left\n$/,

@@ -150,8 +150,8 @@ static void answer_lost(struct request *r, const struct strategy_want *want)
 /* ---- workers ---- */
 
 struct worker {
-    struct desk *desk; /* of the strategy */
-    struct till *till; /* of the checkout; one of the two is NULL */
+    struct runner *runner; /* of the strategy */
+    struct till *till;     /* of the checkout; one of the two is NULL */
     struct random random;
 };
 
@@ -183,7 +183,7 @@ static void hold(struct worker *w, struct request *r)
     const struct strategy_want want = {
         .user = user, .event = event, .seats = (const char *const *)seats, .n_seats = body.n_seats};
     struct strategy_outcome outcome;
-    strategy_attempt(strategy, w->desk, &want, &outcome);
+    strategy_attempt(strategy, w->runner, &want, &outcome);
     if (outcome.verdict == STRATEGY_WON) {
         answer_won(r, &want);
     } else if (outcome.verdict == STRATEGY_LOST) {
@@ -260,9 +260,9 @@ static struct worker *worker_new(struct hf_err *err)
     random_init_system(&w->random);
     if (checkout.provider)
         w->till = till_open(&settings, err);
-    else if (!strategy->open(strategy, &settings, &w->desk, err))
-        w->desk = NULL;
-    if (w->till || w->desk)
+    else if (!strategy->open(strategy, &settings, &w->runner, err))
+        w->runner = NULL;
+    if (w->till || w->runner)
         return w;
     free(w);
     return NULL;
@@ -299,7 +299,7 @@ static void *worker_main(void *arg)
     if (w->till)
         till_close(w->till);
     else
-        strategy->close(w->desk);
+        strategy->close(w->runner);
     free(w);
     return NULL;
 }

@@ -24,7 +24,7 @@
 #include "api/hold_parse.h"
 #include "base/clock.h"
 #include "checkout/signature.h"
-#include "lab/desk.h"
+#include "lab/runner.h"
 #include "lab/stage.h"
 #include "net/http_client.h"
 
@@ -38,7 +38,7 @@ static struct {
 } checkout = {.one_writer = PTHREAD_MUTEX_INITIALIZER};
 
 struct till {
-    struct desk *desk;
+    struct runner *runner;
     struct http_client *client;
     struct strategy_outcome outcome;
     struct random random;
@@ -75,19 +75,19 @@ static const char sql_sell[] = "UPDATE seats SET status = 'BOOKED' FROM bookings
 static void till_begin(struct till *t)
 {
     t->outcome = (struct strategy_outcome){0};
-    t->desk->outcome = &t->outcome;
-    t->desk->failed = false;
-    if (t->desk->sqlite)
+    t->runner->outcome = &t->outcome;
+    t->runner->failed = false;
+    if (t->runner->sqlite)
         pthread_mutex_lock(&checkout.one_writer);
 }
 
 /* Ends what till_begin began; a transaction that is still open is rolled back. */
 static bool till_end(struct till *t, bool good)
 {
-    struct desk *d = t->desk;
-    good = good && !desk_failed(d);
-    desk_end(d);
-    if (d->sqlite)
+    struct runner *r = t->runner;
+    good = good && !runner_failed(r);
+    runner_end(r);
+    if (r->sqlite)
         pthread_mutex_unlock(&checkout.one_writer);
     return good;
 }
@@ -109,20 +109,20 @@ static void till_id(struct till *t, char ret[33])
 
 static unsigned till_hold(struct till *t, const struct hold_body *body, struct buf *out)
 {
-    struct desk *d = t->desk;
+    struct runner *r = t->runner;
     char random[33], event[64], seat[64], hold[200];
     till_id(t, random);
     (void)snprintf(event, sizeof event, "%.*s", (int)body->event.len, body->event.data);
     (void)snprintf(seat, sizeof seat, "%.*s", (int)body->seats[0].len, body->seats[0].data);
     (void)snprintf(hold, sizeof hold, "hold_%s.%s.%s", random, event, seat);
     till_begin(t);
-    bool is_free = desk_do(d, "BEGIN") &&
-                   desk_all_available(d, 1, d->sqlite ? sql_look : sql_lock, event, seat, NULL);
+    bool is_free = runner_do(r, "BEGIN") &&
+                   runner_all_available(r, 1, r->sqlite ? sql_look : sql_lock, event, seat, NULL);
     bool good =
         is_free &&
-        desk_change(d, d->sqlite ? sql_hold_sqlite : sql_hold, random, event, seat, NULL) == 1 &&
-        desk_do(d, "COMMIT");
-    bool failed = desk_failed(d);
+        runner_change(r, r->sqlite ? sql_hold_sqlite : sql_hold, random, event, seat, NULL) == 1 &&
+        runner_do(r, "COMMIT");
+    bool failed = runner_failed(r);
     if (!till_end(t, good)) {
         if (failed)
             return till_failed(t, out, "hold");
@@ -183,7 +183,7 @@ static bool create_intent(struct till *t, const char *id, char *ret, size_t size
 
 static unsigned till_book(struct till *t, const struct buf *body, struct buf *out)
 {
-    struct desk *d = t->desk;
+    struct runner *r = t->runner;
     json_t *json = json_loadb(body->data, body->len, 0, NULL);
     const char *hold = json_string_value(json_object_get(json, "hold"));
     char holder[64], event[64], seat[64], id[33], intent[64] = "";
@@ -195,12 +195,12 @@ static unsigned till_book(struct till *t, const struct buf *body, struct buf *ou
     }
     till_id(t, id);
     till_begin(t);
-    if (!till_end(t, desk_change(d, sql_book, id, event, seat, holder, NULL) == 1))
+    if (!till_end(t, runner_change(r, sql_book, id, event, seat, holder, NULL) == 1))
         return till_failed(t, out, "booking");
     if (!create_intent(t, id, intent, sizeof intent))
         return till_failed(t, out, "the provider");
     till_begin(t);
-    if (!till_end(t, desk_change(d, sql_intent, intent, id, NULL) == 1))
+    if (!till_end(t, runner_change(r, sql_intent, intent, id, NULL) == 1))
         return till_failed(t, out, "intent");
     buf_printf(out,
                "{\"object\":\"booking\",\"id\":\"bkg_%s\",\"status\":\"pending\",\"event\":\"%s\","
@@ -218,7 +218,7 @@ static unsigned till_book(struct till *t, const struct buf *body, struct buf *ou
 static unsigned till_webhook(struct till *t, const char *signature, const struct buf *body,
                              struct buf *out)
 {
-    struct desk *d = t->desk;
+    struct runner *r = t->runner;
     int64_t now_s = clock_wall_us(&clock_system) / 1000000;
     if (signature_check_stripe(signature, &checkout.secrets, body->data, body->len, now_s) !=
         SIGNATURE_GOOD) {
@@ -236,15 +236,16 @@ static unsigned till_webhook(struct till *t, const char *signature, const struct
     const char *booking = is_ours ? payment + 4 : "";
     if (is_ours) {
         till_begin(t);
-        long n = desk_change(d, sql_event, id, type, NULL);
+        long n = runner_change(r, sql_event, id, type, NULL);
         if (!till_end(t, n >= 0))
             status = till_failed(t, out, "webhook");
         is_ours = n == 1;
     }
     if (is_ours && status == 200) {
         till_begin(t);
-        if (!till_end(t, desk_do(d, "BEGIN") && desk_change(d, sql_confirm, booking, NULL) == 1 &&
-                             desk_change(d, sql_sell, booking, NULL) == 1 && desk_do(d, "COMMIT")))
+        if (!till_end(t,
+                      runner_do(r, "BEGIN") && runner_change(r, sql_confirm, booking, NULL) == 1 &&
+                          runner_change(r, sql_sell, booking, NULL) == 1 && runner_do(r, "COMMIT")))
             status = till_failed(t, out, "confirm");
     }
     json_decref(event);
@@ -261,7 +262,7 @@ static bool till_add_row(struct till *t, const char *event, const char *prefix, 
     static const char sql[] = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n"
                               " WHERE n < CAST($1 AS integer)) INSERT INTO seats (event, id)"
                               " SELECT CAST($2 AS text), CAST($3 AS text) || n FROM n";
-    return desk_change(t->desk, sql, n_seats, event, prefix, NULL) > 0;
+    return runner_change(t->runner, sql, n_seats, event, prefix, NULL) > 0;
 }
 
 /* Adds a section whose rows have these names. */
@@ -270,18 +271,18 @@ static bool till_add_section(struct till *t, const struct stage_section *s)
     char prefix[80], n_seats[16];
     (void)snprintf(n_seats, sizeof n_seats, "%d", s->seats_per_row);
     till_begin(t);
-    bool good = desk_do(t->desk, "BEGIN");
+    bool good = runner_do(t->runner, "BEGIN");
     for (size_t i = 0; good && i < s->n_rows; i++) {
         (void)snprintf(prefix, sizeof prefix, "%s-%s-", s->section, s->rows[i]);
         good = till_add_row(t, s->event, prefix, n_seats);
     }
-    return till_end(t, good && desk_do(t->desk, "COMMIT"));
+    return till_end(t, good && runner_do(t->runner, "COMMIT"));
 }
 
 static bool till_build(struct till *t)
 {
     till_begin(t);
-    return till_end(t, desk_do(t->desk, checkout_schema));
+    return till_end(t, runner_do(t->runner, checkout_schema));
 }
 
 static struct till *till_open(const struct strategy_settings *settings, struct hf_err *err)
@@ -289,7 +290,7 @@ static struct till *till_open(const struct strategy_settings *settings, struct h
     static const struct strategy on_postgres = {.needs = STRATEGY_NEEDS_POSTGRES},
                                  on_sqlite = {.needs = STRATEGY_NEEDS_SQLITE};
     struct till *t = hf_alloc(sizeof *t);
-    if (!desk_open(settings->sqlite ? &on_sqlite : &on_postgres, settings, &t->desk, err)) {
+    if (!runner_open(settings->sqlite ? &on_sqlite : &on_postgres, settings, &t->runner, err)) {
         free(t);
         return NULL;
     }
@@ -300,7 +301,7 @@ static struct till *till_open(const struct strategy_settings *settings, struct h
 
 static void till_close(struct till *t)
 {
-    desk_close(t->desk);
+    runner_close(t->runner);
     http_client_free(t->client);
     free(t);
 }

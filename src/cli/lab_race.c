@@ -237,7 +237,7 @@ static void put_heading(struct buf *b, const struct paint *p, const struct race_
                "%sAll users click at once; more than %d users share that many connections.\n"
                "Latencies are in milliseconds from the click.  Several servers: the promise is\n"
                "kept also if several application servers sell the same seats.%s\n",
-               p->dim, RACE_DESKS, p->plain);
+               p->dim, RACE_RUNNERS, p->plain);
 }
 
 /* Fail-fast promises that a loser hears at once.  Says how many did, and how soon. */

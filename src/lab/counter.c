@@ -8,56 +8,56 @@
 #include <stdio.h>
 
 #include "lab/counter.h"
-#include "lab/desk.h"
+#include "lab/runner.h"
 
-static bool take_rows(struct desk *d, const struct strategy_want *want)
+static bool take_rows(struct runner *r, const struct strategy_want *want)
 {
     char n[16];
     snprintf(n, sizeof n, "%zu", want->n_seats);
-    return desk_do(d, "BEGIN") &&
-           desk_change(d,
-                       "WITH free AS (SELECT id FROM seats"
-                       "  WHERE event = $1 AND status = 'AVAILABLE'"
-                       "  LIMIT $2::int FOR UPDATE SKIP LOCKED)"
-                       " UPDATE seats SET status = 'HELD', holder = $3,"
-                       " held_until = now() + $4::int * interval '1 second'"
-                       " FROM free WHERE seats.event = $1 AND seats.id = free.id",
-                       want->event, n, want->user, d->hold_s, NULL) == (long)want->n_seats &&
-           desk_do(d, "COMMIT");
+    return runner_do(r, "BEGIN") &&
+           runner_change(r,
+                         "WITH free AS (SELECT id FROM seats"
+                         "  WHERE event = $1 AND status = 'AVAILABLE'"
+                         "  LIMIT $2::int FOR UPDATE SKIP LOCKED)"
+                         " UPDATE seats SET status = 'HELD', holder = $3,"
+                         " held_until = now() + $4::int * interval '1 second'"
+                         " FROM free WHERE seats.event = $1 AND seats.id = free.id",
+                         want->event, n, want->user, r->hold_s, NULL) == (long)want->n_seats &&
+           runner_do(r, "COMMIT");
 }
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
-    long long left = desk_redis_number(d, "DECRBY stock:%s %d", want->event, (int)want->n_seats);
-    if (desk_failed(d))
+    long long left = runner_redis_number(r, "DECRBY stock:%s %d", want->event, (int)want->n_seats);
+    if (runner_failed(r))
         return false;
-    desk_window(d);
-    if (left >= 0 && take_rows(d, want))
+    runner_window(r);
+    if (left >= 0 && take_rows(r, want))
         return true;
-    desk_end(d);
-    (void)desk_redis_number(d, "INCRBY stock:%s %d", want->event, (int)want->n_seats);
+    runner_end(r);
+    (void)runner_redis_number(r, "INCRBY stock:%s %d", want->event, (int)want->n_seats);
     return false;
 }
 
 bool counter_reconcile(const struct strategy_settings *settings, const char *event,
                        struct hf_err *err)
 {
-    struct desk *d = NULL;
+    struct runner *r = NULL;
     struct strategy_outcome outcome = {0};
-    if (!desk_open(&strategy_counter, settings, &d, err))
+    if (!runner_open(&strategy_counter, settings, &r, err))
         return false;
-    d->outcome = &outcome;
-    PGresult *rows = desk_sql(d,
-                              "SELECT count(*) FROM seats"
-                              " WHERE event = $1 AND status = 'AVAILABLE'",
-                              event, NULL);
+    r->outcome = &outcome;
+    PGresult *rows = runner_sql(r,
+                                "SELECT count(*) FROM seats"
+                                " WHERE event = $1 AND status = 'AVAILABLE'",
+                                event, NULL);
     if (rows)
-        (void)desk_redis_set(d, "SET stock:%s %s", event, PQgetvalue(rows, 0, 0));
+        (void)runner_redis_set(r, "SET stock:%s %s", event, PQgetvalue(rows, 0, 0));
     PQclear(rows);
-    bool good = !desk_failed(d);
+    bool good = !runner_failed(r);
     if (!good)
         (void)hf_err_set(err, HF_UNAVAILABLE, "%s", outcome.why);
-    desk_close(d);
+    runner_close(r);
     return good;
 }
 
@@ -68,7 +68,7 @@ const struct strategy strategy_counter = {
     .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS,
     .chooses = true,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

@@ -6,15 +6,15 @@
  * counter differs from the rows until counter_reconcile repairs it.  Nobody repairs the promise.
  *
  * The list and its writer belong to the process; the counter bounds the list.  The writer lives
- * while at least one desk is open, and the last desk to close waits until everything is written; no
- * desk may be opened meanwhile.  settings.window is called by the writer, between the promise and
- * the row. */
+ * while at least one runner is open, and the last runner to close waits until everything is
+ * written; no runner may be opened meanwhile.  settings.window is called by the writer, between the
+ * promise and the row. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "lab/counter.h"
-#include "lab/desk.h"
+#include "lab/runner.h"
 
 struct sale {
     char user[32], event[64], n[16];
@@ -25,31 +25,31 @@ static struct writer {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    unsigned desks; /* how many are open */
-    struct desk *desk;
+    unsigned runners; /* how many are open */
+    struct runner *runner;
     struct sale *first, **end;
-    bool ends; /* no desk is left */
+    bool ends; /* no runner is left */
 } writer = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* ---- the writer ---- */
 
-static void write_sale(struct desk *d, const struct sale *sale)
+static void write_sale(struct runner *r, const struct sale *sale)
 {
     struct strategy_outcome outcome;
     static const char *const any = "any";
     const struct strategy_want want = {
         .user = sale->user, .event = sale->event, .seats = &any, .n_seats = 1};
-    if (!desk_begin(d, &want, &outcome))
+    if (!runner_begin(r, &want, &outcome))
         return;
-    desk_window(d);
-    (void)desk_change(d,
-                      "WITH free AS (SELECT id FROM seats"
-                      "  WHERE event = $1 AND status = 'AVAILABLE'"
-                      "  LIMIT $2::int FOR UPDATE SKIP LOCKED)"
-                      " UPDATE seats SET status = 'HELD', holder = $3,"
-                      " held_until = now() + $4::int * interval '1 second'"
-                      " FROM free WHERE seats.event = $1 AND seats.id = free.id",
-                      sale->event, sale->n, sale->user, d->hold_s, NULL);
+    runner_window(r);
+    (void)runner_change(r,
+                        "WITH free AS (SELECT id FROM seats"
+                        "  WHERE event = $1 AND status = 'AVAILABLE'"
+                        "  LIMIT $2::int FOR UPDATE SKIP LOCKED)"
+                        " UPDATE seats SET status = 'HELD', holder = $3,"
+                        " held_until = now() + $4::int * interval '1 second'"
+                        " FROM free WHERE seats.event = $1 AND seats.id = free.id",
+                        sale->event, sale->n, sale->user, r->hold_s, NULL);
 }
 
 /* Takes the next sale from the list; NULL if the writer is to end. */
@@ -71,19 +71,19 @@ static void *writer_main(void *arg)
 {
     struct writer *w = arg;
     for (struct sale *sale; (sale = next_sale(w));) {
-        write_sale(w->desk, sale);
+        write_sale(w->runner, sale);
         free(sale);
     }
     return NULL;
 }
 
-/* ---- desks ---- */
+/* ---- runners ---- */
 
 /* The caller has the lock. */
 static bool start_writer(struct writer *w, const struct strategy_settings *settings,
                          struct hf_err *err)
 {
-    if (!desk_open(&strategy_counter, settings, &w->desk, err))
+    if (!runner_open(&strategy_counter, settings, &w->runner, err))
         return false;
     w->ends = false;
     w->first = NULL;
@@ -93,36 +93,36 @@ static bool start_writer(struct writer *w, const struct strategy_settings *setti
 }
 
 static bool open_async(const struct strategy *strategy, const struct strategy_settings *settings,
-                       struct desk **ret, struct hf_err *err)
+                       struct runner **ret, struct hf_err *err)
 {
-    struct desk *d;
-    if (!desk_open(strategy, settings, &d, err))
+    struct runner *r;
+    if (!runner_open(strategy, settings, &r, err))
         return false;
     pthread_mutex_lock(&writer.lock);
-    bool good = writer.desks > 0 || start_writer(&writer, settings, err);
-    writer.desks += good;
+    bool good = writer.runners > 0 || start_writer(&writer, settings, err);
+    writer.runners += good;
     pthread_mutex_unlock(&writer.lock);
     if (good)
-        *ret = d;
+        *ret = r;
     else
-        desk_close(d);
+        runner_close(r);
     return good;
 }
 
-static void close_async(struct desk *d)
+static void close_async(struct runner *r)
 {
-    if (!d)
+    if (!r)
         return;
-    desk_close(d);
+    runner_close(r);
     pthread_mutex_lock(&writer.lock);
-    bool is_last = --writer.desks == 0;
+    bool is_last = --writer.runners == 0;
     writer.ends = is_last;
     pthread_cond_signal(&writer.changed);
     pthread_mutex_unlock(&writer.lock);
     if (!is_last)
         return;
     pthread_join(writer.thread, NULL);
-    desk_close(writer.desk);
+    runner_close(writer.runner);
 }
 
 static void promise(const struct strategy_want *want)
@@ -138,16 +138,16 @@ static void promise(const struct strategy_want *want)
     pthread_mutex_unlock(&writer.lock);
 }
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
-    long long left = desk_redis_number(d, "DECRBY stock:%s %d", want->event, (int)want->n_seats);
-    if (desk_failed(d))
+    long long left = runner_redis_number(r, "DECRBY stock:%s %d", want->event, (int)want->n_seats);
+    if (runner_failed(r))
         return false;
     if (left >= 0) {
         promise(want);
         return true;
     }
-    (void)desk_redis_number(d, "INCRBY stock:%s %d", want->event, (int)want->n_seats);
+    (void)runner_redis_number(r, "INCRBY stock:%s %d", want->event, (int)want->n_seats);
     return false;
 }
 

@@ -1,6 +1,6 @@
-/* See heat.h.  Each desk has a thread.  Before the start signal it connects and buys a few seats of
- * another event, so that statements are prepared and caches are warm.  After the signal the desks
- * serve users in the order of their numbers: a counter says who is next. */
+/* See heat.h.  Each runner has a thread.  Before the start signal it connects and buys a few seats
+ * of another event, so that statements are prepared and caches are warm.  After the signal the
+ * runners serve users in the order of their numbers: a counter says who is next. */
 #include "lab/heat.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ struct heat {
     char event[STAGE_EVENT_SIZE], warm_event[STAGE_EVENT_SIZE];
     int *wants;              /* by user: the number of the seat, from 1 */
     struct answer *answers;  /* by user */
-    pthread_barrier_t ready; /* all desks are connected and warm */
+    pthread_barrier_t ready; /* all runners are connected and warm */
     pthread_barrier_t go;    /* the start signal */
     int64_t start_us;        /* set between the two barriers */
     atomic_int next;         /* the next user to be served */
@@ -46,7 +46,7 @@ struct worker {
     pthread_t thread;
 };
 
-/* ---- the desks ---- */
+/* ---- the runners ---- */
 
 static void record_error(struct heat *h, const char *why)
 {
@@ -56,44 +56,44 @@ static void record_error(struct heat *h, const char *why)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void attempt(const struct heat *h, struct desk *desk, const char *event, int user, int seat,
-                    struct strategy_outcome *ret)
+static void attempt(const struct heat *h, struct runner *runner, const char *event, int user,
+                    int seat, struct strategy_outcome *ret)
 {
     char name[16], seat_name[STAGE_SEAT_SIZE];
     const char *const seats = seat_name;
     snprintf(name, sizeof name, "u%d", user);
     snprintf(seat_name, sizeof seat_name, "S-A-%d", seat);
     strategy_attempt(
-        h->settings->strategy, desk,
+        h->settings->strategy, runner,
         &(struct strategy_want){.user = name, .event = event, .seats = &seats, .n_seats = 1}, ret);
 }
 
-static void serve(struct heat *h, struct desk *desk, int user)
+static void serve(struct heat *h, struct runner *runner, int user)
 {
     struct strategy_outcome outcome = {.verdict = STRATEGY_ERROR};
-    if (desk)
-        attempt(h, desk, h->event, user, h->wants[user], &outcome);
+    if (runner)
+        attempt(h, runner, h->event, user, h->wants[user], &outcome);
     h->answers[user] = (struct answer){.us = clock_monotonic_us(&clock_system) - h->start_us,
                                        .verdict = outcome.verdict,
                                        .sql_trips = outcome.sql_trips,
                                        .redis_trips = outcome.redis_trips,
                                        .commits = outcome.commits,
                                        .retries = outcome.retries};
-    if (desk && outcome.verdict == STRATEGY_ERROR)
+    if (runner && outcome.verdict == STRATEGY_ERROR)
         record_error(h, outcome.why);
     atomic_fetch_add(&h->done, 1);
 }
 
-/* On SQLite one desk at a time warms up, since a connection that finds the file locked sleeps, and
- * it buys one seat only, because SQLite does not change a prepared statement's plan. */
-static void warm_up(struct heat *h, struct desk *desk, int number)
+/* On SQLite one runner at a time warms up, since a connection that finds the file locked sleeps,
+ * and it buys one seat only, because SQLite does not change a prepared statement's plan. */
+static void warm_up(struct heat *h, struct runner *runner, int number)
 {
     struct strategy_outcome outcome;
     bool on_sqlite = h->settings->strategy->needs & STRATEGY_NEEDS_SQLITE;
     if (on_sqlite)
         pthread_mutex_lock(&h->lock);
     for (int i = 1; i <= (on_sqlite ? 1 : WARM_UPS); i++)
-        attempt(h, desk, h->warm_event, number, number * WARM_UPS + i, &outcome);
+        attempt(h, runner, h->warm_event, number, number * WARM_UPS + i, &outcome);
     if (on_sqlite)
         pthread_mutex_unlock(&h->lock);
 }
@@ -106,19 +106,19 @@ static void *worker_main(void *arg)
     struct heat *h = w->heat;
     const struct strategy *strategy = h->settings->strategy;
     struct strategy_settings with = *h->settings->back_ends;
-    struct desk *desk = NULL;
+    struct runner *runner = NULL;
     struct hf_err err = {0};
     with.retries_max = h->settings->retries;
     with.seed = h->settings->seed ? h->settings->seed + (uint64_t)w->number : 0;
-    if (strategy->open(strategy, &with, &desk, &err))
-        warm_up(h, desk, w->number);
+    if (strategy->open(strategy, &with, &runner, &err))
+        warm_up(h, runner, w->number);
     else
         record_error(h, err.msg);
     pthread_barrier_wait(&h->ready);
     pthread_barrier_wait(&h->go);
     for (int user; (user = atomic_fetch_add(&h->next, 1)) < h->settings->users && !stopped(h);)
-        serve(h, desk, user);
-    strategy->close(desk);
+        serve(h, runner, user);
+    strategy->close(runner);
     return NULL;
 }
 
@@ -238,9 +238,9 @@ static void sum_up(const struct heat *h, const struct holdfastd_costs *costs, st
 
 /* ---- the heat ---- */
 
-static int desks_of(const struct heat_settings *s)
+static int runners_of(const struct heat_settings *s)
 {
-    return s->users < RACE_DESKS ? s->users : RACE_DESKS;
+    return s->users < RACE_RUNNERS ? s->users : RACE_RUNNERS;
 }
 
 /* Spreads the users evenly over the seats, at random. */
@@ -261,7 +261,7 @@ static void draw_wants(struct heat *h)
     }
 }
 
-/* Only Holdfast is asked for its costs: the desks count for the other strategies. */
+/* Only Holdfast is asked for its costs: the runners count for the other strategies. */
 static bool read_costs(const struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
     *ret = (struct holdfastd_costs){0};
@@ -294,9 +294,9 @@ static void start(struct heat *h, struct worker *workers, int n)
 
 static bool run(struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
-    struct worker workers[RACE_DESKS];
+    struct worker workers[RACE_RUNNERS];
     struct holdfastd_costs before, after;
-    int n = desks_of(h->settings);
+    int n = runners_of(h->settings);
     start(h, workers, n);
     pthread_barrier_wait(&h->ready);
     bool good = read_costs(h, &before, err);
@@ -333,18 +333,18 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
                         struct hf_err *err)
 {
     struct heat h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
-    unsigned desks = (unsigned)desks_of(settings);
+    unsigned runners = (unsigned)runners_of(settings);
     struct holdfastd_costs costs;
     struct race_run result;
     enum hf_status status = HF_OK;
     if (!stage_event(settings->strategy, settings->back_ends, settings->seats, h.event, err) ||
-        !stage_event(settings->strategy, settings->back_ends, (int)desks * WARM_UPS, h.warm_event,
+        !stage_event(settings->strategy, settings->back_ends, (int)runners * WARM_UPS, h.warm_event,
                      err))
         return err->code;
     h.wants = hf_alloc((size_t)settings->users * sizeof *h.wants);
     h.answers = hf_alloc((size_t)settings->users * sizeof *h.answers);
-    pthread_barrier_init(&h.ready, NULL, desks + 1);
-    pthread_barrier_init(&h.go, NULL, desks + 1);
+    pthread_barrier_init(&h.ready, NULL, runners + 1);
+    pthread_barrier_init(&h.go, NULL, runners + 1);
     draw_wants(&h);
     bool good = run(&h, &costs, err);
     if (stopped(&h)) {

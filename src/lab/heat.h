@@ -1,5 +1,6 @@
 /* A heat is one part of a race: one strategy and one number of users, all at once on a new event.
- * It returns what became of every user.  Called by the main thread; starts one thread per desk. */
+ * It returns what became of every user.  Called by the main thread; starts one thread per
+ * runner. */
 #ifndef HF_LAB_HEAT_H
 #define HF_LAB_HEAT_H
 

@@ -3,7 +3,7 @@
  * taken is refused without asking any database.  src/engine/command.h leads to how that works; the
  * server's metrics say what it costs.
  *
- * `attempt` runs on the thread of its desk and is measured.  The functions of holdfastd.h run on
+ * `attempt` runs on the thread of its runner and is measured.  The functions of holdfastd.h run on
  * the main thread before and after that, over net/http_client.h. */
 #include "lab/holdfastd.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/desk.h"
+#include "lab/runner.h"
 #include "net/http_client.h"
 
 #define HTTP_CREATED 201
@@ -21,20 +21,20 @@
 
 /* ---- the strategy ---- */
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
     struct buf body = {0};
     buf_printf(&body, "{\"event\":\"%s\",\"owner\":\"%s\",\"seats\":[", want->event, want->user);
     for (size_t i = 0; i < want->n_seats; i++)
         buf_printf(&body, "%s\"%s\"", i ? "," : "", want->seats[i]);
     buf_str(&body, "]}");
-    desk_window(d);
-    int status = load_client_post(&d->server, "/v1/holds", &body);
+    runner_window(r);
+    int status = load_client_post(&r->server, "/v1/holds", &body);
     buf_close(&body);
     if (status != HTTP_CREATED && status != HTTP_CONFLICT) {
         char why[32];
         snprintf(why, sizeof why, "status %d", status);
-        desk_fail(d, "Holdfast", status ? why : "no answer");
+        runner_fail(r, "Holdfast", status ? why : "no answer");
     }
     return status == HTTP_CREATED;
 }
@@ -45,9 +45,9 @@ const struct strategy strategy_holdfast = {
     .correct = true,
     .several = true, /* on PostgreSQL */
     .needs = STRATEGY_NEEDS_SERVER,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };
 
 /* ---- the stage ---- */
@@ -58,7 +58,7 @@ static bool ask(const char *server, const char *method, const char *path, const 
 {
     struct buf url = {0};
     struct http_client *client = http_client_new(&(struct http_client_options){
-        .timeout_ms = DESK_TIMEOUT_S * 1000, .body_len_max = ANSWER_LEN_MAX});
+        .timeout_ms = RUNNER_TIMEOUT_S * 1000, .body_len_max = ANSWER_LEN_MAX});
     buf_printf(&url, "%s%s", server, path);
     buf_char(&url, '\0');
     const struct http_request request = {.method = method,

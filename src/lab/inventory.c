@@ -8,20 +8,21 @@
  * comparison would refuse every buyer who came second, although places are left. */
 #include <stdio.h>
 
-#include "lab/desk.h"
+#include "lab/runner.h"
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
     char n[16];
     snprintf(n, sizeof n, "%zu", want->n_seats);
-    desk_window(d);
-    return desk_change(d,
-                       "WITH taken AS (UPDATE inventory SET places = places - $2::int,"
-                       "  version = version + 1"
-                       "  WHERE event = $1 AND places >= $2::int RETURNING places)"
-                       " INSERT INTO tickets (event, place, holder)"
-                       " SELECT $1, taken.places + i, $3 FROM taken, generate_series(1, $2::int) i",
-                       want->event, n, want->user, NULL) == (long)want->n_seats;
+    runner_window(r);
+    return runner_change(
+               r,
+               "WITH taken AS (UPDATE inventory SET places = places - $2::int,"
+               "  version = version + 1"
+               "  WHERE event = $1 AND places >= $2::int RETURNING places)"
+               " INSERT INTO tickets (event, place, holder)"
+               " SELECT $1, taken.places + i, $3 FROM taken, generate_series(1, $2::int) i",
+               want->event, n, want->user, NULL) == (long)want->n_seats;
 }
 
 const struct strategy strategy_inventory = {
@@ -31,7 +32,7 @@ const struct strategy strategy_inventory = {
     .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
     .chooses = true,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

@@ -4,31 +4,31 @@
  *
  * The lines are in the memory of this process.  A second process has lines of its own and sells the
  * same seat again. */
-#include "lab/desk.h"
 #include "lab/line.h"
+#include "lab/runner.h"
 
-static bool sell(struct desk *d, const struct strategy_want *want)
+static bool sell(struct runner *r, const struct strategy_want *want)
 {
-    if (!desk_do(d, "BEGIN") ||
-        !desk_all_available(d, want->n_seats,
-                            "SELECT status FROM seats WHERE event = $1 AND id = ANY ($2)",
-                            want->event, d->ids.data, NULL))
+    if (!runner_do(r, "BEGIN") ||
+        !runner_all_available(r, want->n_seats,
+                              "SELECT status FROM seats WHERE event = $1 AND id = ANY ($2)",
+                              want->event, r->ids.data, NULL))
         return false;
-    desk_window(d);
-    return desk_change(d,
-                       "UPDATE seats SET status = 'HELD', holder = $3,"
-                       " held_until = now() + $4::int * interval '1 second'"
-                       " WHERE event = $1 AND id = ANY ($2)",
-                       want->event, d->ids.data, want->user, d->hold_s,
-                       NULL) == (long)want->n_seats &&
-           desk_do(d, "COMMIT");
+    runner_window(r);
+    return runner_change(r,
+                         "UPDATE seats SET status = 'HELD', holder = $3,"
+                         " held_until = now() + $4::int * interval '1 second'"
+                         " WHERE event = $1 AND id = ANY ($2)",
+                         want->event, r->ids.data, want->user, r->hold_s,
+                         NULL) == (long)want->n_seats &&
+           runner_do(r, "COMMIT");
 }
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
     uint64_t entered = lines_enter(want);
-    bool won = sell(d, want);
-    desk_end(d); /* ends the transaction before the next buyer begins one */
+    bool won = sell(r, want);
+    runner_end(r); /* ends the transaction before the next buyer begins one */
     lines_leave(entered);
     return won;
 }
@@ -39,7 +39,7 @@ const struct strategy strategy_queue = {
     .correct = true,
     .unless = "a second process sells the same seats",
     .needs = STRATEGY_NEEDS_POSTGRES,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

@@ -1,8 +1,8 @@
 /* The race: for each strategy and each number of users, all users want the same seats of a new
  * event at once.  What the winners were told is compared with each other and with the table.
  *
- * Up to RACE_DESKS users have a connection and a thread each; more users wait in one line for
- * RACE_DESKS connections, as they would wait for the pool of a server.  A latency is what a buyer
+ * Up to RACE_RUNNERS users have a connection and a thread each; more users wait in one line for
+ * RACE_RUNNERS connections, as they would wait for the pool of a server.  A latency is what a buyer
  * feels: from the start signal, when all users click, to the answer, waiting in that line
  * included.
  *
@@ -16,7 +16,7 @@
 #include "lab/machine.h"
 #include "lab/strategy.h"
 
-#define RACE_DESKS 64
+#define RACE_RUNNERS 64
 #define RACE_USERS_MAX 100000
 #define RACE_SEATS_MAX 10000
 #define RACE_QUANTILES 101 /* 0 % to 100 % */
@@ -47,7 +47,8 @@ struct race_run {
     struct race_latency winners_ms, losers_ms;
     int refused_at_once; /* losers who were answered without a retry */
     bool several; /* the strategy keeps its promise also if several servers sell on this ledger */
-    /* Counted by the desks; for Holdfast by its own metrics, in the workers that serve requests. */
+    /* Counted by the runners; for Holdfast by its own metrics, in the workers that serve
+     * requests. */
     double round_trips_per_request; /* with the database; on SQLite statements */
     double gate_trips_per_request;  /* with Redis */
     double commits_per_request;

@@ -78,7 +78,7 @@ void race_json(const struct race_result *r, struct buf *out)
     buf_json_time(out, r->at_ms);
     buf_char(out, ',');
     put_where(out, r);
-    buf_printf(out, ",\"connections_max\":%d,\"retries\":%d,\"runs\":[", RACE_DESKS, r->retries);
+    buf_printf(out, ",\"connections_max\":%d,\"retries\":%d,\"runs\":[", RACE_RUNNERS, r->retries);
     for (size_t i = 0; i < r->n_runs; i++) {
         if (i)
             buf_char(out, ',');

@@ -8,53 +8,53 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "lab/desk.h"
+#include "lab/runner.h"
 
 static const char compare_and_delete[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-static bool lock(struct desk *d, const char *event, const char *seat, const char *token)
+static bool lock(struct runner *r, const char *event, const char *seat, const char *token)
 {
-    for (int i = 0; !desk_failed(d) && i <= d->settings.retries_max; i++) {
+    for (int i = 0; !runner_failed(r) && i <= r->settings.retries_max; i++) {
         if (i > 0)
-            desk_retry(d, d->settings.retry_pause_ms);
-        if (desk_redis_set(d, "SET lock:%s:%s %s NX PX %d", event, seat, token,
-                           d->settings.lease_ms))
+            runner_retry(r, r->settings.retry_pause_ms);
+        if (runner_redis_set(r, "SET lock:%s:%s %s NX PX %d", event, seat, token,
+                             r->settings.lease_ms))
             return true;
     }
     return false;
 }
 
-static bool sell(struct desk *d, const struct strategy_want *want)
+static bool sell(struct runner *r, const struct strategy_want *want)
 {
-    if (!desk_do(d, "BEGIN") ||
-        !desk_all_available(d, want->n_seats,
-                            "SELECT status FROM seats WHERE event = $1 AND id = ANY ($2)",
-                            want->event, d->ids.data, NULL))
+    if (!runner_do(r, "BEGIN") ||
+        !runner_all_available(r, want->n_seats,
+                              "SELECT status FROM seats WHERE event = $1 AND id = ANY ($2)",
+                              want->event, r->ids.data, NULL))
         return false;
-    desk_window(d);
-    return desk_change(d,
-                       "UPDATE seats SET status = 'HELD', holder = $3,"
-                       " held_until = now() + $4::int * interval '1 second'"
-                       " WHERE event = $1 AND id = ANY ($2)",
-                       want->event, d->ids.data, want->user, d->hold_s,
-                       NULL) == (long)want->n_seats &&
-           desk_do(d, "COMMIT");
+    runner_window(r);
+    return runner_change(r,
+                         "UPDATE seats SET status = 'HELD', holder = $3,"
+                         " held_until = now() + $4::int * interval '1 second'"
+                         " WHERE event = $1 AND id = ANY ($2)",
+                         want->event, r->ids.data, want->user, r->hold_s,
+                         NULL) == (long)want->n_seats &&
+           runner_do(r, "COMMIT");
 }
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
     char token[17];
-    snprintf(token, sizeof token, "%016" PRIx64, random_u64(&d->random));
+    snprintf(token, sizeof token, "%016" PRIx64, random_u64(&r->random));
     size_t locked = 0;
-    while (locked < want->n_seats && lock(d, want->event, d->seats[locked], token))
+    while (locked < want->n_seats && lock(r, want->event, r->seats[locked], token))
         locked++;
-    bool won = locked == want->n_seats && sell(d, want);
+    bool won = locked == want->n_seats && sell(r, want);
     if (!won)
-        desk_end(d); /* ends the transaction before the lock is released */
+        runner_end(r); /* ends the transaction before the lock is released */
     while (locked > 0)
-        (void)desk_redis_number(d, "EVAL %s 1 lock:%s:%s %s", compare_and_delete, want->event,
-                                d->seats[--locked], token);
+        (void)runner_redis_number(r, "EVAL %s 1 lock:%s:%s %s", compare_and_delete, want->event,
+                                  r->seats[--locked], token);
     return won;
 }
 
@@ -66,7 +66,7 @@ const struct strategy strategy_redis_lease = {
     .unless = "a pause outlasts the lease, or Redis loses the lock",
     .needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS,
     .retries = true,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

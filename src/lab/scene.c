@@ -70,12 +70,12 @@ static bool is_actor(const struct scene *s, const char *name)
     return false;
 }
 
-static bool connect(struct scene *s, struct desk **ret, struct hf_err *err)
+static bool connect(struct scene *s, struct runner **ret, struct hf_err *err)
 {
     const struct strategy *needs = s->on_sqlite               ? &on_sqlite
                                    : is_actor(s, SCENE_REDIS) ? &on_both
                                                               : &on_postgres;
-    if (!desk_open(needs, s->settings, ret, err))
+    if (!runner_open(needs, s->settings, ret, err))
         return false;
     (*ret)->outcome = &s->outcome;
     if (s->on_sqlite)
@@ -91,21 +91,21 @@ static size_t index_of(const struct scene *s, const char *who)
     return i;
 }
 
-/* The desk of an actor, connected; NULL if the scene has failed. */
-static struct desk *desk_of(struct scene *s, const char *who)
+/* The runner of an actor, connected; NULL if the scene has failed. */
+static struct runner *runner_of(struct scene *s, const char *who)
 {
-    struct desk **desk = &s->desks[index_of(s, who)];
-    if (!*desk && !s->failed && !connect(s, desk, &s->err))
+    struct runner **runner = &s->runners[index_of(s, who)];
+    if (!*runner && !s->failed && !connect(s, runner, &s->err))
         s->failed = true;
-    return s->failed ? NULL : *desk;
+    return s->failed ? NULL : *runner;
 }
 
 static bool set_stage(struct scene *s)
 {
     if (is_actor(s, SCENE_REDIS))
-        freeReplyObject(desk_redis(s->judge, "FLUSHALL"));
-    return desk_do(s->judge, s->on_sqlite ? stage_sqlite : stage_postgres) &&
-           !desk_failed(s->judge);
+        freeReplyObject(runner_redis(s->judge, "FLUSHALL"));
+    return runner_do(s->judge, s->on_sqlite ? stage_sqlite : stage_postgres) &&
+           !runner_failed(s->judge);
 }
 
 bool scene_open(struct scene *s, const struct scene_place *place,
@@ -127,7 +127,7 @@ bool scene_open(struct scene *s, const struct scene_place *place,
     bool good = set_stage(s);
     for (size_t i = 0; good && actors[i]; i++)
         if (strcmp(actors[i], s->ledger) != 0 && strcmp(actors[i], s->locks) != 0)
-            good = desk_of(s, actors[i]) != NULL;
+            good = runner_of(s, actors[i]) != NULL;
     s->began_us = clock_monotonic_us(s->clock);
     if (!good)
         (void)hf_err_set(err, HF_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->outcome.why);
@@ -139,8 +139,8 @@ bool scene_open(struct scene *s, const struct scene_place *place,
 static void close_actors(struct scene *s)
 {
     for (size_t i = 0; i < ANOMALY_ACTORS_MAX; i++) {
-        desk_close(s->desks[i]);
-        s->desks[i] = NULL;
+        runner_close(s->runners[i]);
+        s->runners[i] = NULL;
     }
 }
 
@@ -148,7 +148,7 @@ void scene_close(struct scene *s)
 {
     scene_clients_close(s);
     close_actors(s);
-    desk_close(s->judge);
+    runner_close(s->judge);
     s->judge = NULL;
 }
 
@@ -200,12 +200,12 @@ const char *scene_sql(struct scene *s, const char *who, const char *fmt, ...)
     va_start(args, fmt);
     struct anomaly_step *step = record(s, who, s->ledger, format(fmt, args));
     va_end(args);
-    struct desk *d = desk_of(s, who);
-    if (d && s->on_sqlite)
-        step->answer = scene_sqlite_answer(d->sqlite, step->text);
-    else if (d)
-        step->answer = answer_text(d->pg, PQexec(d->pg, step->text));
-    if (d && !s->on_sqlite && PQstatus(d->pg) != CONNECTION_OK)
+    struct runner *r = runner_of(s, who);
+    if (r && s->on_sqlite)
+        step->answer = scene_sqlite_answer(r->sqlite, step->text);
+    else if (r)
+        step->answer = answer_text(r->pg, PQexec(r->pg, step->text));
+    if (r && !s->on_sqlite && PQstatus(r->pg) != CONNECTION_OK)
         return SCENE_LOST;
     return step->answer ? step->answer : "";
 }
@@ -247,10 +247,10 @@ const char *scene_redis_words(struct scene *s, const char *who, const char *show
                               const char *const *words)
 {
     struct anomaly_step *step = record(s, who, SCENE_REDIS, copy(shown));
-    struct desk *d = desk_of(s, who);
-    if (!d)
+    struct runner *r = runner_of(s, who);
+    if (!r)
         return "";
-    return record_reply(s, step, redisCommandArgv(d->redis, n, (const char **)words, NULL));
+    return record_reply(s, step, redisCommandArgv(r->redis, n, (const char **)words, NULL));
 }
 
 const char *scene_redis(struct scene *s, const char *who, const char *fmt, ...)
@@ -339,12 +339,12 @@ void scene_send(struct scene *s, const char *who, const char *fmt, ...)
     va_start(args, fmt);
     const struct anomaly_step *step = record(s, who, SCENE_POSTGRES, format(fmt, args));
     va_end(args);
-    struct desk *d = desk_of(s, who);
-    if (!d)
+    struct runner *r = runner_of(s, who);
+    if (!r)
         return;
-    if (!PQsendQuery(d->pg, step->text))
-        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
-    for (int ms = 0; !s->failed && !answered_or_waiting(s, d->pg); ms += POLL_MS) {
+    if (!PQsendQuery(r->pg, step->text))
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(r->pg));
+    for (int ms = 0; !s->failed && !answered_or_waiting(s, r->pg); ms += POLL_MS) {
         if (ms > WAIT_MS_MAX)
             scene_fail(s, "PostgreSQL neither answers nor waits: %s", step->text);
         wait_sleep_us(POLL_MS * 1000);
@@ -353,15 +353,15 @@ void scene_send(struct scene *s, const char *who, const char *fmt, ...)
 
 const char *scene_wait(struct scene *s, const char *who)
 {
-    struct desk *d = desk_of(s, who);
-    PGresult *result = d ? PQgetResult(d->pg) : NULL;
+    struct runner *r = runner_of(s, who);
+    PGresult *result = r ? PQgetResult(r->pg) : NULL;
     if (!result)
         return "";
-    char *text = answer_text(d->pg, result);
-    while ((result = PQgetResult(d->pg)))
+    char *text = answer_text(r->pg, result);
+    while ((result = PQgetResult(r->pg)))
         PQclear(result);
     if (!text) {
-        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(r->pg));
         return "";
     }
     (void)record(s, SCENE_POSTGRES, who, text);
@@ -380,9 +380,9 @@ void scene_await(struct scene *s, bool (*happened)(struct scene *s, const char *
 
 void scene_disconnect(struct scene *s, const char *who)
 {
-    struct desk **desk = &s->desks[index_of(s, who)];
-    desk_close(*desk);
-    *desk = NULL;
+    struct runner **runner = &s->runners[index_of(s, who)];
+    runner_close(*runner);
+    *runner = NULL;
 }
 
 void scene_reconnect(struct scene *s, const char *who, int port)
@@ -392,26 +392,26 @@ void scene_reconnect(struct scene *s, const char *who, int port)
     const char *const keywords[] = {"dbname", "host", "port", "sslmode", "gssencmode", NULL};
     const char *const values[] = {
         s->settings->postgres, "127.0.0.1", text, "disable", "disable", NULL};
-    struct desk *d = desk_of(s, who);
-    if (!d)
+    struct runner *r = runner_of(s, who);
+    if (!r)
         return;
-    PQfinish(d->pg);
-    d->pg = PQconnectdbParams(keywords, values, 1);
-    if (PQstatus(d->pg) != CONNECTION_OK)
-        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
+    PQfinish(r->pg);
+    r->pg = PQconnectdbParams(keywords, values, 1);
+    if (PQstatus(r->pg) != CONNECTION_OK)
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(r->pg));
 }
 
 /* ---- the judge ---- */
 
 PGconn *scene_pg(struct scene *s, const char *who)
 {
-    const struct desk *d = desk_of(s, who);
-    return d ? d->pg : NULL;
+    const struct runner *r = runner_of(s, who);
+    return r ? r->pg : NULL;
 }
 
 void scene_prepare(struct scene *s, const char *sql)
 {
-    if (!s->failed && !desk_do(s->judge, sql))
+    if (!s->failed && !runner_do(s->judge, sql))
         scene_fail(s, "%s", s->outcome.why);
     s->began_us = clock_monotonic_us(s->clock);
 }

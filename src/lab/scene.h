@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "lab/anomalies.h"
 #include "lab/coordinators.h"
-#include "lab/desk.h"
+#include "lab/runner.h"
 
 #define SCENE_POSTGRES "PostgreSQL"
 #define SCENE_REDIS "Redis"
@@ -41,10 +41,10 @@ struct scene {
     const char *locks;  /* the actor that keeps the locks */
     struct anomaly_side *side;
     int64_t began_us;
-    struct desk *judge, *desks[ANOMALY_ACTORS_MAX];
+    struct runner *judge, *runners[ANOMALY_ACTORS_MAX];
     pid_t pids[ANOMALY_ACTORS_MAX]; /* processes of actors (scene_client.h); 0: none */
     struct strategy_outcome
-        outcome;       /* what the desks record; only its reason for a failure is used */
+        outcome;       /* what the runners record; only its reason for a failure is used */
     bool failed;       /* the scene could not be played */
     struct hf_err err; /* why, if it failed */
 };

@@ -109,8 +109,8 @@ static bool lock_has_expired(struct scene *s, const char *who)
 {
     (void)who;
     if (!s->on_sqlite) {
-        bool is_gone = desk_redis_number(s->judge, "EXISTS " KEY) == 0;
-        if (desk_failed(s->judge))
+        bool is_gone = runner_redis_number(s->judge, "EXISTS " KEY) == 0;
+        if (runner_failed(s->judge))
             scene_fail(s, "%s", s->outcome.why);
         return is_gone;
     }

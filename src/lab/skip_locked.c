@@ -5,7 +5,7 @@
  * then rolled back, has the last seats locked. */
 #include <stdio.h>
 
-#include "lab/desk.h"
+#include "lab/runner.h"
 
 /* Writes the ids of a result as PostgreSQL's text[]. */
 static void write_array(const PGresult *rows, struct buf *ret)
@@ -15,28 +15,28 @@ static void write_array(const PGresult *rows, struct buf *ret)
     buf_put(ret, "}", sizeof "}");
 }
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
     char n[16];
     struct buf ids = {0};
     snprintf(n, sizeof n, "%zu", want->n_seats);
-    if (!desk_do(d, "BEGIN"))
+    if (!runner_do(r, "BEGIN"))
         return false;
-    PGresult *rows = desk_sql(d,
-                              "SELECT id FROM seats WHERE event = $1 AND status = 'AVAILABLE'"
-                              " ORDER BY rank, id LIMIT $2::int FOR UPDATE SKIP LOCKED",
-                              want->event, n, NULL);
+    PGresult *rows = runner_sql(r,
+                                "SELECT id FROM seats WHERE event = $1 AND status = 'AVAILABLE'"
+                                " ORDER BY rank, id LIMIT $2::int FOR UPDATE SKIP LOCKED",
+                                want->event, n, NULL);
     bool won = rows && (size_t)PQntuples(rows) == want->n_seats;
     if (won) {
         write_array(rows, &ids);
-        desk_window(d);
-        won = desk_change(d,
-                          "UPDATE seats SET status = 'HELD', holder = $3,"
-                          " held_until = now() + $4::int * interval '1 second'"
-                          " WHERE event = $1 AND id = ANY ($2)",
-                          want->event, ids.data, want->user, d->hold_s,
-                          NULL) == (long)want->n_seats &&
-              desk_do(d, "COMMIT");
+        runner_window(r);
+        won = runner_change(r,
+                            "UPDATE seats SET status = 'HELD', holder = $3,"
+                            " held_until = now() + $4::int * interval '1 second'"
+                            " WHERE event = $1 AND id = ANY ($2)",
+                            want->event, ids.data, want->user, r->hold_s,
+                            NULL) == (long)want->n_seats &&
+              runner_do(r, "COMMIT");
     }
     buf_close(&ids);
     PQclear(rows);
@@ -50,7 +50,7 @@ const struct strategy strategy_skip_locked = {
     .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
     .chooses = true,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

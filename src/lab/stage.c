@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lab/desk.h"
 #include "lab/holdfastd.h"
+#include "lab/runner.h"
 #include "lab/stage_sqlite.h"
 
 static const char schema[] =
@@ -73,31 +73,31 @@ bool stage_build(const struct strategy_settings *settings, struct hf_err *err)
 bool stage_seats(const struct strategy_settings *settings, const struct stage_section *section,
                  struct hf_err *err)
 {
-    struct desk *d = NULL;
+    struct runner *r = NULL;
     struct strategy_outcome outcome = {0};
     struct buf rows = {0};
     char seats_per_row[16], added[16];
     unsigned redis = settings->redis ? STRATEGY_NEEDS_REDIS : 0;
     const struct strategy needs = {.needs = STRATEGY_NEEDS_POSTGRES | redis};
-    if (!desk_open(&needs, settings, &d, err))
+    if (!runner_open(&needs, settings, &r, err))
         return false;
-    d->outcome = &outcome;
+    r->outcome = &outcome;
     for (size_t i = 0; i < section->n_rows; i++)
         buf_printf(&rows, "%s\"%s\"", i ? "," : "{", section->rows[i]);
     buf_put(&rows, "}", sizeof "}");
     snprintf(seats_per_row, sizeof seats_per_row, "%d", section->seats_per_row);
-    long n = desk_change(d, insert_seats, section->event, section->section, rows.data,
-                         seats_per_row, NULL);
+    long n = runner_change(r, insert_seats, section->event, section->section, rows.data,
+                           seats_per_row, NULL);
     snprintf(added, sizeof added, "%ld", n);
     if (n > 0)
-        (void)desk_change(d, insert_inventory, section->event, added, NULL);
+        (void)runner_change(r, insert_inventory, section->event, added, NULL);
     if (n > 0 && redis)
-        (void)desk_redis_number(d, "INCRBY stock:%s %ld", section->event, n);
-    bool good = !desk_failed(d);
+        (void)runner_redis_number(r, "INCRBY stock:%s %ld", section->event, n);
+    bool good = !runner_failed(r);
     if (!good)
         (void)hf_err_set(err, HF_UNAVAILABLE, "%s", outcome.why);
     buf_close(&rows);
-    desk_close(d);
+    runner_close(r);
     return good;
 }
 

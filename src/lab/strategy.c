@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lab/desk.h"
+#include "lab/runner.h"
 
 extern const struct strategy strategy_naive, strategy_pessimistic, strategy_optimistic,
     strategy_unique, strategy_redis_lease, strategy_two_layer, strategy_skip_locked,
@@ -30,11 +30,11 @@ const struct strategy *strategy_find(const char *name)
     return NULL;
 }
 
-void strategy_attempt(const struct strategy *strategy, struct desk *desk,
+void strategy_attempt(const struct strategy *strategy, struct runner *runner,
                       const struct strategy_want *want, struct strategy_outcome *ret)
 {
     hf_check(want->n_seats >= 1 && want->n_seats <= STRATEGY_SEATS_MAX);
-    bool won = desk_begin(desk, want, ret) && strategy->attempt(desk, want);
-    desk_end(desk);
-    ret->verdict = desk_failed(desk) ? STRATEGY_ERROR : won ? STRATEGY_WON : STRATEGY_LOST;
+    bool won = runner_begin(runner, want, ret) && strategy->attempt(runner, want);
+    runner_end(runner);
+    ret->verdict = runner_failed(runner) ? STRATEGY_ERROR : won ? STRATEGY_WON : STRATEGY_LOST;
 }

@@ -7,8 +7,8 @@
  * becomes HELD; the periodic sweep that frees it after held_until would be the same for all and is
  * not part of a strategy.
  *
- * A desk is one worker with connections of its own; one thread at a time uses it.  Strategies keep
- * no other state, except for the queues, whose lines belong to the process (line.h), and for
+ * A runner is one worker with connections of its own; one thread at a time uses it.  Strategies
+ * keep no other state, except for the queues, whose lines belong to the process (line.h), and for
  * counter-async, whose list of sales does. */
 #ifndef HF_LAB_STRATEGY_H
 #define HF_LAB_STRATEGY_H
@@ -66,7 +66,7 @@ enum {
     STRATEGY_NEEDS_SERVER = 8,
 };
 
-struct desk;
+struct runner;
 
 struct strategy {
     const char *name;
@@ -83,12 +83,12 @@ struct strategy {
     bool chooses; /* takes any n_seats seats of the event, not those that were named */
 
     HF_MUST_USE bool (*open)(const struct strategy *strategy,
-                             const struct strategy_settings *settings, struct desk **ret,
+                             const struct strategy_settings *settings, struct runner **ret,
                              struct hf_err *err);
-    void (*close)(struct desk *desk); /* accepts NULL */
-    /* Returns true if the buyer won, and false if it lost or, as desk_failed then says, an error
+    void (*close)(struct runner *runner); /* accepts NULL */
+    /* Returns true if the buyer won, and false if it lost or, as runner_failed then says, an error
      * ended the attempt.  strategy_attempt calls it and rolls back a transaction left open. */
-    bool (*attempt)(struct desk *desk, const struct strategy_want *want);
+    bool (*attempt)(struct runner *runner, const struct strategy_want *want);
 };
 
 /* On PostgreSQL, some with Redis; ends with NULL. */
@@ -100,7 +100,7 @@ extern const struct strategy strategy_holdfast;
 const struct strategy *strategy_find(const char *name);
 
 /* Serves one buyer's request from beginning to end; blocks. */
-void strategy_attempt(const struct strategy *strategy, struct desk *desk,
+void strategy_attempt(const struct strategy *strategy, struct runner *runner,
                       const struct strategy_want *want, struct strategy_outcome *ret);
 
 #endif

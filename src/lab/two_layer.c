@@ -8,38 +8,38 @@
  * That DEL is blind: after a pause longer than the hold it deletes the key of another buyer.  As
  * the row decides, this costs a quick refusal and no seat; anomaly_blind_delete.c shows what it
  * costs where nothing else decides. */
-#include "lab/desk.h"
+#include "lab/runner.h"
 
-static bool take_rows(struct desk *d, const struct strategy_want *want)
+static bool take_rows(struct runner *r, const struct strategy_want *want)
 {
     bool many = want->n_seats > 1; /* one row needs no transaction around it */
-    return (!many || desk_do(d, "BEGIN")) &&
-           desk_change(d,
-                       "WITH seen AS MATERIALIZED (SELECT id, version FROM seats"
-                       "  WHERE event = $1 AND id = ANY ($2) AND status = 'AVAILABLE')"
-                       " UPDATE seats SET status = 'HELD', holder = $3,"
-                       " held_until = now() + $4::int * interval '1 second',"
-                       " version = seats.version + 1"
-                       " FROM seen WHERE seats.event = $1 AND seats.id = seen.id"
-                       " AND seats.version = seen.version",
-                       want->event, d->ids.data, want->user, d->hold_s,
-                       NULL) == (long)want->n_seats &&
-           (!many || desk_do(d, "COMMIT"));
+    return (!many || runner_do(r, "BEGIN")) &&
+           runner_change(r,
+                         "WITH seen AS MATERIALIZED (SELECT id, version FROM seats"
+                         "  WHERE event = $1 AND id = ANY ($2) AND status = 'AVAILABLE')"
+                         " UPDATE seats SET status = 'HELD', holder = $3,"
+                         " held_until = now() + $4::int * interval '1 second',"
+                         " version = seats.version + 1"
+                         " FROM seen WHERE seats.event = $1 AND seats.id = seen.id"
+                         " AND seats.version = seen.version",
+                         want->event, r->ids.data, want->user, r->hold_s,
+                         NULL) == (long)want->n_seats &&
+           (!many || runner_do(r, "COMMIT"));
 }
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
     size_t passed = 0;
     while (passed < want->n_seats &&
-           desk_redis_set(d, "SET seat:%s:%s %s NX EX %d", want->event, d->seats[passed],
-                          want->user, d->settings.hold_s))
+           runner_redis_set(r, "SET seat:%s:%s %s NX EX %d", want->event, r->seats[passed],
+                            want->user, r->settings.hold_s))
         passed++;
-    desk_window(d);
-    if (passed == want->n_seats && take_rows(d, want))
+    runner_window(r);
+    if (passed == want->n_seats && take_rows(r, want))
         return true;
-    desk_end(d);
+    runner_end(r);
     while (passed > 0)
-        (void)desk_redis_number(d, "DEL seat:%s:%s", want->event, d->seats[--passed]);
+        (void)runner_redis_number(r, "DEL seat:%s:%s", want->event, r->seats[--passed]);
     return false;
 }
 
@@ -50,7 +50,7 @@ const struct strategy strategy_two_layer = {
     .correct = true,
     .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

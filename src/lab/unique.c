@@ -2,19 +2,19 @@
  * statement, without reading or locking first: the database refuses the second buyer.  Several
  * seats are inserted in the order of their ids, because an insert waits for an uncommitted insert
  * of the same key. */
-#include "lab/desk.h"
+#include "lab/runner.h"
 
 #define UNIQUE_VIOLATION "23505"
 
-static bool attempt(struct desk *d, const struct strategy_want *want)
+static bool attempt(struct runner *r, const struct strategy_want *want)
 {
-    desk_window(d);
-    long n = desk_change(d,
-                         "INSERT INTO holds (event, seat, holder, held_until)"
-                         " SELECT $1, id, $3, now() + $4::int * interval '1 second'"
-                         " FROM unnest($2::text[]) AS id ORDER BY id",
-                         want->event, d->ids.data, want->user, d->hold_s, NULL);
-    return !desk_refused(d, UNIQUE_VIOLATION) && n == (long)want->n_seats;
+    runner_window(r);
+    long n = runner_change(r,
+                           "INSERT INTO holds (event, seat, holder, held_until)"
+                           " SELECT $1, id, $3, now() + $4::int * interval '1 second'"
+                           " FROM unnest($2::text[]) AS id ORDER BY id",
+                           want->event, r->ids.data, want->user, r->hold_s, NULL);
+    return !runner_refused(r, UNIQUE_VIOLATION) && n == (long)want->n_seats;
 }
 
 const struct strategy strategy_unique = {
@@ -23,7 +23,7 @@ const struct strategy strategy_unique = {
     .correct = true,
     .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
-    .open = desk_open,
+    .open = runner_open,
     .attempt = attempt,
-    .close = desk_close,
+    .close = runner_close,
 };

@@ -13,7 +13,7 @@
 #include "base/pg_url.h"
 #include "base/random.h"
 #include "holdfast.h"
-#include "lab/desk.h"
+#include "lab/runner.h"
 #include "lab/stage.h"
 
 static bool is_sqlite(const char *url) { return url && strncmp(url, "sqlite:", 7) == 0; }
@@ -80,26 +80,26 @@ static const struct strategy redis_only = {.needs = STRATEGY_NEEDS_REDIS};
 static enum hf_status check_redis(struct venue *v, const char *url, bool must_be_empty,
                                   struct hf_err *err)
 {
-    struct desk *d = NULL;
+    struct runner *r = NULL;
     struct strategy_outcome outcome = {0};
     v->settings.redis = url;
-    if (!desk_open(&redis_only, &v->settings, &d, err))
+    if (!runner_open(&redis_only, &v->settings, &r, err))
         return err->code;
-    d->outcome = &outcome;
-    long long keys = desk_redis_number(d, "DBSIZE");
-    redisReply *info = desk_redis(d, "INFO server");
+    r->outcome = &outcome;
+    long long keys = runner_redis_number(r, "DBSIZE");
+    redisReply *info = runner_redis(r, "INFO server");
     const char *version = info && info->str ? strstr(info->str, "redis_version:") : NULL;
     if (version)
         (void)sscanf(version, "redis_version:%31[^\r]", v->versions.redis);
     freeReplyObject(info);
     enum hf_status status = HF_OK;
-    if (desk_failed(d))
+    if (runner_failed(r))
         status = hf_err_set(err, HF_UNAVAILABLE, "%s", outcome.why);
     else if (keys && must_be_empty)
         status = hf_err_set(err, HF_INVALID_REQUEST,
                             "--gate: it is not empty (DBSIZE %lld), and the lab would delete keys",
                             keys);
-    desk_close(d);
+    runner_close(r);
     return status;
 }
 
@@ -107,19 +107,19 @@ static enum hf_status check_redis(struct venue *v, const char *url, bool must_be
 static void clean_redis(const struct venue *v)
 {
     static const char *const patterns[] = {"seat:*", "area:*", "lock:*", "stock:*"};
-    struct desk *d = NULL;
+    struct runner *r = NULL;
     struct strategy_outcome outcome = {0};
     struct hf_err err;
-    if (!desk_open(&redis_only, &v->settings, &d, &err))
+    if (!runner_open(&redis_only, &v->settings, &r, &err))
         return;
-    d->outcome = &outcome;
+    r->outcome = &outcome;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-        (void)desk_redis_number(d, "EVAL %s 0 %s",
-                                "local keys = redis.call('KEYS', ARGV[1])"
-                                " for _, key in ipairs(keys) do redis.call('DEL', key) end"
-                                " return #keys",
-                                patterns[i]);
-    desk_close(d);
+        (void)runner_redis_number(r, "EVAL %s 0 %s",
+                                  "local keys = redis.call('KEYS', ARGV[1])"
+                                  " for _, key in ipairs(keys) do redis.call('DEL', key) end"
+                                  " return #keys",
+                                  patterns[i]);
+    runner_close(r);
 }
 
 /* ---- SQLite ---- */
@@ -170,7 +170,7 @@ static enum hf_status check_urls(const char *ledger, const char *gate, struct hf
     PQconninfoFree(parsed);
     if ((ledger && strlen(ledger) > VENUE_URL_SIZE - 128) || (gate && strlen(gate) > 512))
         return hf_err_set(err, HF_INVALID_REQUEST, "a URL is too long");
-    if (gate && !desk_is_redis_url(gate))
+    if (gate && !runner_is_redis_url(gate))
         return hf_err_set(err, HF_INVALID_REQUEST, "--gate: not redis://HOST:PORT or unix:PATH");
     if (gate && is_sqlite(ledger))
         return hf_err_set(err, HF_INVALID_REQUEST, "--gate: SQLite has no use for a gate");

@@ -94,16 +94,16 @@ static int redis_number(const char *command)
     return atoi(answer[0] == '$' ? strchr(answer, '\n') + 1 : answer + 1);
 }
 
-static struct desk *desk(const struct strategy *s, const struct strategy_settings *with)
+static struct runner *runner(const struct strategy *s, const struct strategy_settings *with)
 {
-    struct desk *ret = NULL;
+    struct runner *ret = NULL;
     struct hf_err err;
     if (!s->open(s, with, &ret, &err))
         fail_msg("%s: %s", s->name, err.msg);
     return ret;
 }
 
-static struct strategy_outcome buy_n(const struct strategy *s, struct desk *d, const char *user,
+static struct strategy_outcome buy_n(const struct strategy *s, struct runner *d, const char *user,
                                      const char *const *seats, size_t n)
 {
     struct strategy_outcome outcome;
@@ -113,7 +113,7 @@ static struct strategy_outcome buy_n(const struct strategy *s, struct desk *d, c
     return outcome;
 }
 
-static struct strategy_outcome buy(const struct strategy *s, struct desk *d, const char *user)
+static struct strategy_outcome buy(const struct strategy *s, struct runner *d, const char *user)
 {
     const char *const seat = "S-A-1";
     return buy_n(s, d, user, &seat, 1);
@@ -123,7 +123,7 @@ static struct strategy_outcome buy(const struct strategy *s, struct desk *d, con
 
 struct buyer {
     const struct strategy *strategy;
-    struct desk *desk;
+    struct runner *runner;
     pthread_barrier_t *start;
     char user[32];
     struct strategy_outcome outcome;
@@ -133,7 +133,7 @@ static void *buyer_main(void *arg)
 {
     struct buyer *b = arg;
     pthread_barrier_wait(b->start);
-    b->outcome = buy(b->strategy, b->desk, b->user);
+    b->outcome = buy(b->strategy, b->runner, b->user);
     return NULL;
 }
 
@@ -145,7 +145,7 @@ static void fifty_buyers(const struct strategy *s)
     pthread_barrier_init(&start, NULL, BUYERS);
     stage(1);
     for (int i = 0; i < BUYERS; i++) {
-        buyers[i] = (struct buyer){.strategy = s, .desk = desk(s, &settings), .start = &start};
+        buyers[i] = (struct buyer){.strategy = s, .runner = runner(s, &settings), .start = &start};
         snprintf(buyers[i].user, sizeof buyers[i].user, "buyer%d", i);
     }
     for (int i = 0; i < BUYERS; i++)
@@ -160,7 +160,7 @@ static void fifty_buyers(const struct strategy *s)
             winner = b->user;
         if (b->outcome.verdict == STRATEGY_ERROR)
             print_error("%s: %s\n", s->name, b->outcome.why);
-        s->close(b->desk);
+        s->close(b->runner);
     }
     pthread_barrier_destroy(&start);
     if (counts[STRATEGY_WON] != 1 || counts[STRATEGY_ERROR])
@@ -185,7 +185,7 @@ static void of_fifty_buyers_of_one_seat_exactly_one_wins(void **state)
 
 struct rival {
     const struct strategy *strategy;
-    struct desk *desk;
+    struct runner *runner;
     struct strategy_outcome outcome;
     int visits;
 };
@@ -194,7 +194,7 @@ static void rival_buys(void *ctx)
 {
     struct rival *r = ctx;
     if (r->visits++ == 0)
-        r->outcome = buy(r->strategy, r->desk, "bob");
+        r->outcome = buy(r->strategy, r->runner, "bob");
 }
 
 static struct strategy_outcome ann_with_bob_inside(const char *name, struct strategy_settings with,
@@ -202,13 +202,13 @@ static struct strategy_outcome ann_with_bob_inside(const char *name, struct stra
 {
     const struct strategy *s = strategy_find(name);
     stage(1);
-    *bob = (struct rival){.strategy = s, .desk = desk(s, &with)};
+    *bob = (struct rival){.strategy = s, .runner = runner(s, &with)};
     with.window = rival_buys;
     with.window_ctx = bob;
-    struct desk *d = desk(s, &with);
+    struct runner *d = runner(s, &with);
     struct strategy_outcome ann = buy(s, d, "ann");
     s->close(d);
-    s->close(bob->desk);
+    s->close(bob->runner);
     assert_true(bob->visits > 0);
     return ann;
 }
@@ -287,15 +287,15 @@ static void pessimistic_makes_the_rival_wait_and_then_lose(void **state)
     (void)state;
     const struct strategy *s = strategy_find("pessimistic");
     stage(1);
-    struct waiting_rival bob = {.rival = {.strategy = s, .desk = desk(s, &settings)}};
+    struct waiting_rival bob = {.rival = {.strategy = s, .runner = runner(s, &settings)}};
     struct strategy_settings with = settings;
     with.window = rival_comes_and_waits;
     with.window_ctx = &bob;
-    struct desk *d = desk(s, &with);
+    struct runner *d = runner(s, &with);
     struct strategy_outcome ann = buy(s, d, "ann");
     pthread_join(bob.thread, NULL);
     s->close(d);
-    s->close(bob.rival.desk);
+    s->close(bob.rival.runner);
     assert_int_equal(ann.verdict, STRATEGY_WON);
     assert_int_equal(bob.rival.outcome.verdict, STRATEGY_LOST);
     assert_string_equal(ask(OWNER), "ann");
@@ -317,27 +317,28 @@ static void a_redis_lease_that_expires_sells_twice(void **state)
     const struct strategy *s = strategy_find("redis-lease");
     assert_non_null(s->unless);
     stage(1);
-    struct rival bob = {.strategy = s, .desk = desk(s, &settings)};
+    struct rival bob = {.strategy = s, .runner = runner(s, &settings)};
     struct strategy_settings with = settings;
     with.lease_ms = 50;
     with.window = rival_buys_after_the_lease;
     with.window_ctx = &bob;
-    struct desk *d = desk(s, &with);
+    struct runner *d = runner(s, &with);
     struct strategy_outcome ann = buy(s, d, "ann");
     s->close(d);
-    s->close(bob.desk);
+    s->close(bob.runner);
     assert_int_equal(ann.verdict, STRATEGY_WON);
     assert_int_equal(bob.outcome.verdict, STRATEGY_WON);
 }
 
 /* ---- several seats ---- */
 
-/* At a desk of its own: some strategies have written all of a sale only when the desk is closed. */
+/* At a runner of its own: some strategies have written all of a sale only when the runner is
+ * closed. */
 static enum strategy_verdict buy_and_close(const struct strategy *s,
                                            const struct strategy_settings *with, const char *user,
                                            const char *const *seats, size_t n)
 {
-    struct desk *d = desk(s, with);
+    struct runner *d = runner(s, with);
     enum strategy_verdict verdict = buy_n(s, d, user, seats, n).verdict;
     s->close(d);
     return verdict;
@@ -393,7 +394,7 @@ static void two_layer_deletes_its_keys_when_the_row_refuses(void **state)
 {
     (void)state;
     const struct strategy *s = strategy_find("two-layer");
-    struct desk *d = desk(s, &settings);
+    struct runner *d = runner(s, &settings);
     char command[64];
     stage(1);
     ask("UPDATE seats SET status = 'BOOKED' WHERE event = $1");
@@ -408,7 +409,7 @@ static void counter_adds_back_what_it_could_not_sell(void **state)
     (void)state;
     static const char *const five[] = {"1", "2", "3", "4", "5"};
     const struct strategy *s = strategy_find("counter");
-    struct desk *d = desk(s, &settings);
+    struct runner *d = runner(s, &settings);
     char command[64];
     stage(3);
     snprintf(command, sizeof command, "GET stock:%s", event);
@@ -427,7 +428,7 @@ static void two_layer_refuses_a_version_that_has_changed(void **state)
 {
     (void)state;
     const struct strategy *s = strategy_find("two-layer");
-    struct rival ann = {.strategy = s, .desk = desk(s, &settings)};
+    struct rival ann = {.strategy = s, .runner = runner(s, &settings)};
     const char *const parameters[] = {event};
     pthread_t thread;
     stage(1);
@@ -442,9 +443,9 @@ static void two_layer_refuses_a_version_that_has_changed(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(ann.outcome.verdict, STRATEGY_LOST);
     assert_string_equal(ask(HELD_SEATS), "0");
-    assert_int_equal(buy(s, ann.desk, "cid").verdict, STRATEGY_WON);
+    assert_int_equal(buy(s, ann.runner, "cid").verdict, STRATEGY_WON);
     assert_string_equal(ask("SELECT version FROM seats WHERE event = $1"), "2");
-    s->close(ann.desk);
+    s->close(ann.runner);
 }
 
 static void die_here(void *ctx)
@@ -460,7 +461,7 @@ static void promise_and_die(const struct strategy *s)
     if (pid == 0) {
         struct strategy_settings with = settings;
         with.window = die_here;
-        struct desk *d = desk(s, &with);
+        struct runner *d = runner(s, &with);
         if (buy(s, d, "ann").verdict != STRATEGY_WON)
             _exit(1);
         s->close(d);
@@ -507,7 +508,8 @@ static void sell_as_process(const struct strategy *s, struct together *t, int nu
     static struct buyer buyers[BUYERS_EACH];
     pthread_t threads[BUYERS_EACH];
     for (int i = 0; i < BUYERS_EACH; i++) {
-        buyers[i] = (struct buyer){.strategy = s, .desk = desk(s, &settings), .start = &t->start};
+        buyers[i] =
+            (struct buyer){.strategy = s, .runner = runner(s, &settings), .start = &t->start};
         snprintf(buyers[i].user, sizeof buyers[i].user, "buyer%d-%d", number, i);
         if (pthread_create(&threads[i], NULL, buyer_main, &buyers[i]) != 0)
             _exit(1);
@@ -515,7 +517,7 @@ static void sell_as_process(const struct strategy *s, struct together *t, int nu
     for (int i = 0; i < BUYERS_EACH; i++) {
         pthread_join(threads[i], NULL);
         t->won[number] += buyers[i].outcome.verdict == STRATEGY_WON;
-        s->close(buyers[i].desk);
+        s->close(buyers[i].runner);
     }
 }
 
@@ -574,7 +576,7 @@ static void rival_process_start(struct rival_process *r, const struct strategy *
     r->pid = fork();
     if (r->pid == 0) {
         char byte;
-        struct desk *d = desk(s, &settings);
+        struct runner *d = runner(s, &settings);
         bool won = read(r->go[0], &byte, 1) == 1 && buy(s, d, "bob").verdict == STRATEGY_WON;
         _exit(won ? 0 : 1);
     }
@@ -602,7 +604,7 @@ static void a_queue_in_a_second_process_sells_the_seat_again(void **state)
     rival_process_start(&bob, s);
     with.window = rival_process_buys; /* while Ann is at the head of the line of this process */
     with.window_ctx = &bob;
-    struct desk *d = desk(s, &with);
+    struct runner *d = runner(s, &with);
     assert_int_equal(buy(s, d, "ann").verdict, STRATEGY_WON);
     s->close(d);
     assert_true(bob.has_won);
@@ -647,7 +649,7 @@ static void trips_and_commits_are_counted(void **state)
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         const struct strategy *s = strategy_find(expected[i].name);
-        struct desk *d = desk(s, &settings);
+        struct runner *d = runner(s, &settings);
         stage(1);
         struct strategy_outcome won = buy(s, d, "ann"), lost = buy(s, d, "bob");
         assert_int_equal(won.verdict, STRATEGY_WON);
@@ -668,7 +670,7 @@ static void a_broken_connection_is_an_error_and_the_next_attempt_reconnects(void
     for (const struct strategy *const *s = strategies; *s; s++) {
         if ((*s)->tells_first)
             continue; /* an attempt does not use the connection */
-        struct desk *d = desk(*s, &settings);
+        struct runner *d = runner(*s, &settings);
         stage(1);
         ask("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -685,7 +687,7 @@ static void an_unreachable_server_fails_at_open(void **state)
 {
     (void)state;
     struct strategy_settings with = settings;
-    struct desk *d = NULL;
+    struct runner *d = NULL;
     struct hf_err err;
     const struct strategy *s = strategy_find("two-layer");
     with.postgres = "host=/nonexistent";

@@ -61,16 +61,16 @@ static void stage(const struct strategy *s, int seats)
     assert_true(stage_event(s, &settings, seats, event, &err));
 }
 
-static struct desk *desk(const struct strategy *s, const struct strategy_settings *with)
+static struct runner *runner(const struct strategy *s, const struct strategy_settings *with)
 {
-    struct desk *ret = NULL;
+    struct runner *ret = NULL;
     struct hf_err err;
     if (!s->open(s, with, &ret, &err))
         fail_msg("%s: %s", s->name, err.msg);
     return ret;
 }
 
-static struct strategy_outcome buy(const struct strategy *s, struct desk *d, const char *user,
+static struct strategy_outcome buy(const struct strategy *s, struct runner *d, const char *user,
                                    const char *const *seats, size_t n)
 {
     struct strategy_outcome outcome;
@@ -96,7 +96,7 @@ static void assert_sales(const struct strategy *s, size_t n, const char *last_ho
 
 struct rival {
     const struct strategy *strategy;
-    struct desk *desk;
+    struct runner *runner;
     struct strategy_outcome outcome;
     int visits;
 };
@@ -105,20 +105,20 @@ static void rival_buys(void *ctx)
 {
     struct rival *r = ctx;
     if (r->visits++ == 0)
-        r->outcome = buy(r->strategy, r->desk, "bob", one, 1);
+        r->outcome = buy(r->strategy, r->runner, "bob", one, 1);
 }
 
 static struct strategy_outcome ann_with_bob_inside(const struct strategy *s, struct rival *bob)
 {
     struct strategy_settings with = settings;
     stage(s, 1);
-    *bob = (struct rival){.strategy = s, .desk = desk(s, &settings)};
+    *bob = (struct rival){.strategy = s, .runner = runner(s, &settings)};
     with.window = rival_buys;
     with.window_ctx = bob;
-    struct desk *d = desk(s, &with);
+    struct runner *d = runner(s, &with);
     struct strategy_outcome ann = buy(s, d, "ann", one, 1);
     s->close(d);
-    s->close(bob->desk);
+    s->close(bob->runner);
     assert_true(bob->visits > 0);
     return ann;
 }
@@ -174,15 +174,15 @@ static void queue_serves_the_rival_afterwards_and_he_loses(void **state)
     (void)state;
     const struct strategy *s = find("queue");
     stage(s, 1);
-    struct waiting_rival bob = {.rival = {.strategy = s, .desk = desk(s, &settings)}};
+    struct waiting_rival bob = {.rival = {.strategy = s, .runner = runner(s, &settings)}};
     struct strategy_settings with = settings;
     with.window = rival_stands_in_line;
     with.window_ctx = &bob;
-    struct desk *d = desk(s, &with);
+    struct runner *d = runner(s, &with);
     struct strategy_outcome ann = buy(s, d, "ann", one, 1);
     pthread_join(bob.thread, NULL);
     s->close(d);
-    s->close(bob.rival.desk);
+    s->close(bob.rival.runner);
     assert_int_equal(ann.verdict, STRATEGY_WON);
     assert_int_equal(bob.rival.outcome.verdict, STRATEGY_LOST);
     assert_sales(s, 1, "ann");
@@ -232,7 +232,7 @@ static void many_seats_are_won_together_or_not_at_all(void **state)
     static const char *const overlapping[] = {"S-A-3", "S-A-4"};
     for (const struct strategy *const *s = strategies_sqlite; *s; s++) {
         stage(*s, 4);
-        struct desk *d = desk(*s, &settings);
+        struct runner *d = runner(*s, &settings);
         assert_int_equal(buy(*s, d, "ann", three, 3).verdict, STRATEGY_WON);
         assert_int_equal(buy(*s, d, "bob", overlapping, 2).verdict, STRATEGY_LOST);
         assert_sales(*s, 3, "ann");
@@ -248,7 +248,7 @@ static void a_file_that_cannot_be_opened_fails_at_open(void **state)
 {
     (void)state;
     struct strategy_settings with = settings;
-    struct desk *d = NULL;
+    struct runner *d = NULL;
     struct hf_err err;
     with.sqlite = "/nonexistent/seats.db";
     const struct strategy *s = find("naive");

@@ -43,7 +43,7 @@ static struct snapshot *packed_plan(struct event *e)
     return s;
 }
 
-/* The plain plan, which is on its shelf as long as somebody reads it. */
+/* The plain plan, which is listed as long as somebody reads it. */
 static struct snapshot *plain_plan(struct event *e)
 {
     struct snapshot *s = event_plan(e, false);
@@ -54,7 +54,7 @@ static struct snapshot *plain_plan(struct event *e)
     hf_check(gzip_unpack(packed->packed.data, packed->packed.len, SIZE_MAX / 2, &s->text));
     buf_trim(&s->text);
     snapshot_unref(packed);
-    shelf_put(e->plain_plans, s, 0);
+    versions_put(e->plain_plans, s, 0);
     return s;
 }
 

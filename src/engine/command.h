@@ -47,7 +47,7 @@ enum command_kind {
     CMD_BOOKING_REFUND, /* worker: refund */
     CMD_PAYMENT_UPDATE, /* worker: update */
     CMD_PAYMENT_FIND,   /* reader: payment_find */
-    CMD_JOBS_TAKE,      /* the clerk: jobs_take */
+    CMD_JOBS_TAKE,      /* the reader of jobs: jobs_take */
     CMD_REFUND_LIST,    /* the reader of long reads: refund_list */
     CMD_NOTICE_LIST,    /* the reader of long reads: notice_list */
     CMD_CANCEL_LIST,    /* the reader of long reads: cancel_list */
@@ -232,7 +232,7 @@ struct command {
             struct id payment;             /* out; key 0: there is none */
         } payment_find;
         struct {
-            struct jobs_query query; /* in; `now` is set by the clerk */
+            struct jobs_query query; /* in; `now` is set by the reader */
             struct job_row *rows;    /* in: room for calls_max + notices_max; the owner's */
             size_t n;                /* out */
             struct jobs_count counts[JOB_NOTIFY + 1]; /* out, if wants_counts */

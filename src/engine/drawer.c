@@ -52,7 +52,7 @@ static bool serve(struct engine *e, struct command *c, bool closing, int64_t *re
     struct event *event = c->event;
     int64_t now_us = clock_monotonic_us(e->config.clock);
     if (!event->snapshot || event->snapshot->seq < c->snapshot.seq) {
-        bool may = shelf_has_room(event->maps, now_us, ret_wait_us) &&
+        bool may = versions_have_room(event->maps, now_us, ret_wait_us) &&
                    may_draw(event, now_us, ret_wait_us);
         if (!may && !closing)
             return false;

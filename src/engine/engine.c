@@ -166,7 +166,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_KEY_GET:
         return lane_put(&e->read, c);
     case CMD_JOBS_TAKE:
-        return lane_put(&e->clerk, c);
+        return lane_put(&e->jobs, c);
     case CMD_HOLD_LIST:
     case CMD_BOOKING_LIST:
     case CMD_AUDIT_LIST:
@@ -327,9 +327,10 @@ static enum hf_status open_connections(struct engine *e, struct hf_err *err)
     status = ledger_open(url, &keeper, &e->keeper.ledger, err);
     if (status != HF_OK)
         return status;
-    for (int i = 0; i <= CLERK; i++) { /* where servers share the ledger, the clerk leases jobs */
-        status =
-            ledger_open(url, i == CLERK && e->has_others ? &writer : &reader, &e->readers[i], err);
+    for (int i = 0; i <= JOBS_READER;
+         i++) { /* where servers share the ledger, this one leases jobs */
+        status = ledger_open(url, i == JOBS_READER && e->has_others ? &writer : &reader,
+                             &e->readers[i], err);
         if (status != HF_OK)
             return status;
     }
@@ -422,7 +423,7 @@ static int list_threads(struct engine *e, struct thread *ret)
     ret[n++] = (struct thread){&e->keeper.thread, keeper_main, e};
     ret[n++] = (struct thread){&e->drawer_thread, drawer_main, e};
     ret[n++] = (struct thread){&e->preparer_thread, preparer_main, e};
-    for (int i = 0; i <= CLERK; i++)
+    for (int i = 0; i <= JOBS_READER; i++)
         ret[n++] = (struct thread){&e->reader_threads[i], reader_main, e};
     for (int i = 0; i < e->n_workers; i++)
         ret[n++] = (struct thread){&e->workers[i].thread, worker_main, &e->workers[i]};
@@ -454,7 +455,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
     e->n_workers = 1;
     lane_init(&e->read, e->config.queue_len_max);
     lane_init(&e->search, e->config.queue_len_max);
-    lane_init(&e->clerk, e->config.queue_len_max);
+    lane_init(&e->jobs, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
     lane_init(&e->prepare, e->config.queue_len_max);
@@ -517,7 +518,7 @@ void engine_drain(struct engine *e)
     lane_close(&e->load);
     lane_close(&e->read);
     lane_close(&e->search);
-    lane_close(&e->clerk);
+    lane_close(&e->jobs);
     lane_close(&e->draw);
     lane_close(&e->prepare);
     pthread_mutex_lock(&e->lock);
@@ -540,7 +541,7 @@ void engine_stop(struct engine *e)
     engine_drain(e);
     follower_free(e);
     reconciler_free(e);
-    for (int i = 0; i <= CLERK; i++)
+    for (int i = 0; i <= JOBS_READER; i++)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
     keeper_close(&e->keeper);
@@ -549,7 +550,7 @@ void engine_stop(struct engine *e)
     key_filter_close(&e->filter);
     lane_destroy(&e->read);
     lane_destroy(&e->search);
-    lane_destroy(&e->clerk);
+    lane_destroy(&e->jobs);
     lane_destroy(&e->load);
     lane_destroy(&e->draw);
     lane_destroy(&e->prepare);

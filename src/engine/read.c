@@ -361,10 +361,10 @@ static struct ledger *take_connection(struct engine *e, struct lane **ret_lane)
 {
     struct ledger *l = NULL;
     pthread_mutex_lock(&e->lock);
-    for (int i = 0; i <= CLERK && !l; i++) {
+    for (int i = 0; i <= JOBS_READER && !l; i++) {
         l = e->readers[i];
         e->readers[i] = NULL;
-        *ret_lane = i == CLERK ? &e->clerk : i == READERS - 1 ? &e->search : &e->read;
+        *ret_lane = i == JOBS_READER ? &e->jobs : i == READERS - 1 ? &e->search : &e->read;
     }
     pthread_mutex_unlock(&e->lock);
     return l;

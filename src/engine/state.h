@@ -16,7 +16,7 @@
 /* The last reader does the reads that may take long, so that the lookup of a hold never
  * waits behind a page of the log. */
 #define READERS 3
-#define CLERK READERS /* takes jobs, on a connection of its own; see CMD_JOBS_TAKE */
+#define JOBS_READER READERS /* takes jobs, on a connection of its own; see CMD_JOBS_TAKE */
 /* Where many servers write, events are dealt out to this many workers, by their key. */
 #define WORKERS_MAX 4
 
@@ -28,7 +28,7 @@ struct engine {
     bool has_others; /* other servers may write to the ledger */
     struct key_filter filter;
     struct engine_metrics metrics;
-    struct lane read, search, load, draw, prepare, clerk;
+    struct lane read, search, load, draw, prepare, jobs;
     struct worker workers[WORKERS_MAX];
     int n_workers;
     struct ledger *loader, *readers[READERS + 1];

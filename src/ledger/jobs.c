@@ -1,5 +1,5 @@
 /* Taking due jobs: which may run now, the budget of calls, and leases where servers share the
- * ledger.  On the clerk's connection. */
+ * ledger.  On the connection of the reader of jobs. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -29,102 +29,103 @@ static void snapshot_free(struct snapshot *s)
 }
 
 /* Under the lock. */
-static void take_down(struct shelf *shelf, struct snapshot *s)
+static void take_down(struct snapshot_versions *versions, struct snapshot *s)
 {
-    *(s->older ? &s->older->newer : &shelf->oldest) = s->newer;
-    *(s->newer ? &s->newer->older : &shelf->newest) = s->older;
-    shelf->n--;
+    *(s->older ? &s->older->newer : &versions->oldest) = s->newer;
+    *(s->newer ? &s->newer->older : &versions->newest) = s->older;
+    versions->n--;
 }
 
-/* A document on a shelf loses its last reference under the shelf's lock, so whatever shelf_newest
- * finds is alive. */
+/* A document that is listed loses its last reference under the list's lock, so whatever
+ * versions_newest finds is alive. */
 void snapshot_unref(struct snapshot *s)
 {
     if (!s)
         return;
-    struct shelf *shelf = s->shelf;
-    if (shelf)
-        lock_take(&shelf->lock);
+    struct snapshot_versions *versions = s->versions;
+    if (versions)
+        lock_take(&versions->lock);
     bool is_last = atomic_fetch_sub(&s->refs, 1) == 1;
-    if (shelf && is_last)
-        take_down(shelf, s);
-    if (shelf)
-        lock_give(&shelf->lock);
+    if (versions && is_last)
+        take_down(versions, s);
+    if (versions)
+        lock_give(&versions->lock);
     if (!is_last)
         return;
     snapshot_free(s);
-    shelf_leave(shelf);
+    versions_leave(versions);
 }
 
-/* ---- shelves ---- */
+/* ---- the versions of a document ---- */
 
-struct shelf *shelf_new(void)
+struct snapshot_versions *versions_new(void)
 {
-    struct shelf *shelf = hf_alloc(sizeof *shelf);
-    lock_init(&shelf->lock);
-    shelf->refs = 1;
-    return shelf;
+    struct snapshot_versions *versions = hf_alloc(sizeof *versions);
+    lock_init(&versions->lock);
+    versions->refs = 1;
+    return versions;
 }
 
-void shelf_leave(struct shelf *shelf)
+void versions_leave(struct snapshot_versions *versions)
 {
-    if (!shelf)
+    if (!versions)
         return;
-    lock_take(&shelf->lock);
-    bool is_last = --shelf->refs == 0;
-    lock_give(&shelf->lock);
+    lock_take(&versions->lock);
+    bool is_last = --versions->refs == 0;
+    lock_give(&versions->lock);
     if (!is_last)
         return;
-    lock_close(&shelf->lock);
-    free(shelf);
+    lock_close(&versions->lock);
+    free(versions);
 }
 
-void shelf_put(struct shelf *shelf, struct snapshot *s, int64_t now_us)
+void versions_put(struct snapshot_versions *versions, struct snapshot *s, int64_t now_us)
 {
-    lock_take(&shelf->lock);
-    s->shelf = shelf;
-    s->shelved_us = now_us;
+    lock_take(&versions->lock);
+    s->versions = versions;
+    s->listed_us = now_us;
     s->newer = NULL;
-    s->older = shelf->newest;
-    *(s->older ? &s->older->newer : &shelf->oldest) = s;
-    shelf->newest = s;
-    shelf->n++;
-    shelf->refs++;
-    lock_give(&shelf->lock);
+    s->older = versions->newest;
+    *(s->older ? &s->older->newer : &versions->oldest) = s;
+    versions->newest = s;
+    versions->n++;
+    versions->refs++;
+    lock_give(&versions->lock);
 }
 
-struct snapshot *shelf_newest(struct shelf *shelf)
+struct snapshot *versions_newest(struct snapshot_versions *versions)
 {
-    lock_take(&shelf->lock);
-    struct snapshot *s = shelf->newest;
+    lock_take(&versions->lock);
+    struct snapshot *s = versions->newest;
     if (s)
         snapshot_ref(s);
-    lock_give(&shelf->lock);
+    lock_give(&versions->lock);
     return s;
 }
 
 /* Under the lock.  Versions of a document are about equally long. */
-static bool is_full(const struct shelf *shelf)
+static bool is_full(const struct snapshot_versions *versions)
 {
-    return shelf->n >= SHELF_VERSIONS_MAX && shelf->n * shelf->newest->text.cap >= SHELF_BYTES_FREE;
+    return versions->n >= SNAPSHOT_VERSIONS_MAX &&
+           versions->n * versions->newest->text.cap >= SNAPSHOT_BYTES_FREE;
 }
 
 /* Under the lock.  Returns how long to wait for the readers of the oldest version; 0: no longer. */
 static int64_t revoke(struct snapshot *oldest, int64_t now_us)
 {
-    int64_t stays_us = oldest->shelved_us + SHELF_STAY_US - now_us;
+    int64_t stays_us = oldest->listed_us + SNAPSHOT_STAY_US - now_us;
     if (stays_us > 0)
         return stays_us;
     if (!atomic_exchange(&oldest->pin.revoked, true))
         oldest->revoked_us = now_us;
-    return now_us - oldest->revoked_us < SHELF_STAY_US ? CUT_OFF_US : 0;
+    return now_us - oldest->revoked_us < SNAPSHOT_STAY_US ? CUT_OFF_US : 0;
 }
 
-bool shelf_has_room(struct shelf *shelf, int64_t now_us, int64_t *ret_wait_us)
+bool versions_have_room(struct snapshot_versions *versions, int64_t now_us, int64_t *ret_wait_us)
 {
-    lock_take(&shelf->lock);
-    int64_t wait_us = is_full(shelf) ? revoke(shelf->oldest, now_us) : 0;
-    lock_give(&shelf->lock);
+    lock_take(&versions->lock);
+    int64_t wait_us = is_full(versions) ? revoke(versions->oldest, now_us) : 0;
+    lock_give(&versions->lock);
     if (wait_us > 0)
         *ret_wait_us = wait_us;
     return wait_us == 0;
@@ -135,7 +136,7 @@ bool shelf_has_room(struct shelf *shelf, int64_t now_us, int64_t *ret_wait_us)
 struct snapshot *event_plan(struct event *e, bool packed)
 {
     if (!packed)
-        return shelf_newest(e->plain_plans);
+        return versions_newest(e->plain_plans);
     lock_take(&e->snapshot_lock);
     struct snapshot *s = e->plan;
     if (s)
@@ -168,7 +169,7 @@ struct snapshot *event_snapshot(struct event *e, bool packed)
 
 void event_keep_snapshot(struct event *e, struct snapshot *s, int64_t now_us)
 {
-    shelf_put(e->maps, s, now_us);
+    versions_put(e->maps, s, now_us);
     lock_take(&e->snapshot_lock);
     struct snapshot *old = e->snapshot;
     e->snapshot = s;

@@ -126,8 +126,8 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
     lock_init(&e->lock);
     lock_init(&e->snapshot_lock);
-    e->maps = shelf_new();
-    e->plain_plans = shelf_new();
+    e->maps = versions_new();
+    e->plain_plans = versions_new();
     return e;
 }
 
@@ -151,8 +151,8 @@ void event_free(struct event *e)
     best_free(e->best, e->def);
     snapshot_unref(e->snapshot);
     snapshot_unref(e->plan);
-    shelf_leave(e->maps);
-    shelf_leave(e->plain_plans);
+    versions_leave(e->maps);
+    versions_leave(e->plain_plans);
     feed_close(&e->feed);
     heat_close(&e->heat);
     lock_close(&e->lock);

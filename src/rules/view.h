@@ -157,9 +157,10 @@ struct event {
     struct lock snapshot_lock;
     struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
     struct snapshot *plan;     /* the plan's document, compressed; likewise */
-    struct shelf *maps;        /* those that are still being read */
-    struct shelf *plain_plans; /* the plan's document, not compressed, while somebody reads it */
-    int64_t draw_at_us;        /* the drawer's: when its allowance is full again */
+    struct snapshot_versions *maps; /* those that are still being read */
+    struct snapshot_versions
+        *plain_plans;   /* the plan's document, not compressed, while somebody reads it */
+    int64_t draw_at_us; /* the drawer's: when its allowance is full again */
 };
 
 struct view;

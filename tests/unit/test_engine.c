@@ -722,17 +722,17 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
 static void a_fifth_map_waits_for_the_readers_of_the_first(void **state)
 {
     (void)state;
-    struct snapshot *kept[SHELF_VERSIONS_MAX];
-    for (uint32_t i = 0; i < SHELF_VERSIONS_MAX; i++) {
+    struct snapshot *kept[SNAPSHOT_VERSIONS_MAX];
+    for (uint32_t i = 0; i < SNAPSHOT_VERSIONS_MAX; i++) {
         (void)grant(i);
         kept[i] = map_of_hall();
-        kept[i]->text.cap = SHELF_BYTES_FREE; /* as if it were that large */
+        kept[i]->text.cap = SNAPSHOT_BYTES_FREE; /* as if it were that large */
     }
-    (void)grant(SHELF_VERSIONS_MAX);
+    (void)grant(SNAPSHOT_VERSIONS_MAX);
     struct call waits = {
         .ask.c = {.kind = CMD_SNAPSHOT, .event = fixture.hall, .snapshot.seq = fixture.hall->seq}};
     submit(&waits);
-    advance_ms(SHELF_STAY_US / 1000 - 100);
+    advance_ms(SNAPSHOT_STAY_US / 1000 - 100);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* real time does not count */
     assert_false(atomic_load(&kept[0]->pin.revoked));          /* its readers still have time */
     advance_ms(200);
@@ -745,9 +745,9 @@ static void a_fifth_map_waits_for_the_readers_of_the_first(void **state)
     snapshot_unref(kept[0]);
     assert_int_equal(answer(&waits), HF_OK);
     assert_int_equal(waits.ask.c.snapshot.snapshot->seq, fixture.hall->seq);
-    assert_int_equal(fixture.hall->maps->n, SHELF_VERSIONS_MAX);
+    assert_int_equal(fixture.hall->maps->n, SNAPSHOT_VERSIONS_MAX);
     snapshot_unref(waits.ask.c.snapshot.snapshot);
-    for (int i = 1; i < SHELF_VERSIONS_MAX; i++)
+    for (int i = 1; i < SNAPSHOT_VERSIONS_MAX; i++)
         snapshot_unref(kept[i]);
     assert_int_equal(fixture.hall->maps->n, 1);
 }

@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
 import { SteppedClock } from '../support/faketime.mjs';
-import { reap, sanitizer, Server, tempDir } from '../support/server.mjs';
+import { reap, sanitizer, Server, SQLITE_WAITS, tempDir } from '../support/server.mjs';
 
 const HOUR_S = 3600;
 const options = { args: ['--pages', 'off', '--payments', 'off'] };
@@ -48,7 +48,7 @@ describe('the fence floor', () => {
     const dir = tempDir(), copy = path.join(tempDir(), 'copy.db');
     const server = await launched({ dir });
     const fences = [await fenceOf(server)];
-    execFileSync('sqlite3', ['-readonly', '-cmd', '.timeout 20000', path.join(dir, 'locks.db'), `.backup ${copy}`]);
+    execFileSync('sqlite3', [...SQLITE_WAITS, '-readonly', path.join(dir, 'locks.db'), `.backup ${copy}`]);
     fences.push(await fenceOf(server), await fenceOf(server));
     await server.stop({ keep: true });
     for (const file of journalFiles(dir)) fs.rmSync(file, { force: true });

@@ -4,6 +4,7 @@
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { SQLITE_WAITS } from './process.mjs';
 
 // Numbers of src/model: booking_status, payment_status, refund_status, job_kind, job_status, hold_status.
 const BOOKING = { pending: 1, confirmed: 2, failed: 3, cancelled: 4 };
@@ -37,7 +38,7 @@ export async function readLedger({ ledger, database }) {
   const kind = ledger.startsWith('sqlite:') ? 'sqlite' : 'postgres';
   const statements = ['BEGIN', ...Object.values(tables).map(asJson[kind]), 'COMMIT'];
   if (kind === 'postgres') statements[0] = 'BEGIN ISOLATION LEVEL REPEATABLE READ';
-  const { stdout } = await (kind === 'sqlite' ? run('sqlite3', ['-readonly', database, statements.join(';')], { maxBuffer: 256 << 20 })
+  const { stdout } = await (kind === 'sqlite' ? run('sqlite3', [...SQLITE_WAITS, '-readonly', database, statements.join(';')], { maxBuffer: 256 << 20 })
     : run('psql', [ledger, '-qAtX', '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((text) => ['-c', text])], { maxBuffer: 256 << 20 }));
   const rows = stdout.trim().split('\n').map((line) => JSON.parse(line));
   return Object.fromEntries(Object.keys(tables).map((name, i) => [name, rows[i]]));

@@ -82,6 +82,9 @@ export async function pool(items, limit, work) {
 
 // ---- processes ----
 
+// Options of the sqlite3 program: it waits for whoever has the file locked.
+export const SQLITE_WAITS = ['-cmd', '.timeout 20000'];
+
 // The variable that adds options of the address sanitizer.
 export const sanitizer = (...options) => ({ ASAN_OPTIONS: [process.env.ASAN_OPTIONS, ...options].filter(Boolean).join(':') });
 // For servers whose memory is measured: the sanitizer keeps 256 MB of what they have freed, unless it is told otherwise.

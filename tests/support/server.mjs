@@ -18,7 +18,7 @@ import zlib from 'node:zlib';
 import { backend, forget, not, only, placeOf } from './backend.mjs';
 import { Authority } from './certificates.mjs';
 import { psqlQuery } from './postgres.mjs';
-import { assertCleanStderr, environment, launch, removeTempDir, sleep, tempDir, until } from './process.mjs';
+import { assertCleanStderr, environment, launch, removeTempDir, sleep, SQLITE_WAITS, tempDir, until } from './process.mjs';
 
 export * from './process.mjs';
 export { backend, not, only };
@@ -471,7 +471,7 @@ export function parseMetrics(text) {
 }
 
 export function sqliteQuery(database, query, { readOnly = true } = {}) {
-  const out = execFileSync('sqlite3', [...(readOnly ? ['-readonly'] : []), '-json', database, query],
+  const out = execFileSync('sqlite3', [...SQLITE_WAITS, ...(readOnly ? ['-readonly'] : []), '-json', database, query],
     { encoding: 'utf8', maxBuffer: 256 * 1024 * 1024 });
   return out.trim() === '' ? [] : JSON.parse(out);
 }

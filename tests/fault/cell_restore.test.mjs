@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
 import { SteppedClock } from '../support/faketime.mjs';
-import { reap, sanitizer, Server, SQLITE_WAITS, tempDir } from '../support/server.mjs';
+import { reap, sanitizer, Server, SQLITE_WAITS, tempDir, until } from '../support/server.mjs';
 
 const HOUR_S = 3600;
 const options = { args: ['--pages', 'off', '--payments', 'off'] };
@@ -77,6 +77,7 @@ describe('the fence floor', () => {
     await right.stop({ keep: true });
     clock.step(HOUR_S);
     const once = await launched({ dir, env: clockEnv(clock) });
+    await until('it leads', async () => (await once.get('/v1/cell')).json.master);
     await once.stop({ keep: true });
     await right.launch();
     assert.ok(await fenceOf(right) > ahead);

@@ -172,16 +172,15 @@ const char *state_defect(const struct cell_state *s)
 {
     struct totals totals = {0};
     const char *wrong;
-    for (size_t i = 0; i < s->names.cap; i++)
-        for (const struct table_node *node = s->names.buckets[i]; node; node = node->next) {
-            if ((wrong = name_defect(s, (const struct cell_name *)node)))
-                return wrong;
-            count_name((const struct cell_name *)node, &totals);
-        }
-    for (size_t i = 0; i < s->sessions.cap; i++)
-        for (const struct table_node *node = s->sessions.buckets[i]; node; node = node->next)
-            if ((wrong = session_defect(heap_item(node, struct session, node))))
-                return wrong;
+    const struct table_node *node = table_first(&s->names);
+    for (; node; node = table_after(&s->names, node)) {
+        if ((wrong = name_defect(s, (const struct cell_name *)node)))
+            return wrong;
+        count_name((const struct cell_name *)node, &totals);
+    }
+    for (node = table_first(&s->sessions); node; node = table_after(&s->sessions, node))
+        if ((wrong = session_defect(heap_item(node, struct session, node))))
+            return wrong;
     return totals_defect(s, &totals);
 }
 

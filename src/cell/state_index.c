@@ -1,56 +1,6 @@
-/* Tables and ordered indexes of the state.  Neither has an order that the state depends on. */
+/* Ordered indexes of the state. */
 #include "base/hash.h"
 #include "cell/state_private.h"
-
-/* ---- tables ---- */
-
-static void grow(struct table *t)
-{
-    struct table old = *t;
-    t->cap = old.cap ? old.cap * 2 : 64;
-    t->buckets = hf_alloc(t->cap * sizeof *t->buckets);
-    for (size_t i = 0; i < old.cap; i++)
-        for (struct table_node *node = old.buckets[i], *next; node; node = next) {
-            struct table_node **bucket = &t->buckets[node->hash & (t->cap - 1)];
-            next = node->next;
-            node->next = *bucket;
-            *bucket = node;
-        }
-    free(old.buckets);
-}
-
-void table_add(struct table *t, struct table_node *node, uint64_t hash)
-{
-    if (t->n >= t->cap)
-        grow(t);
-    struct table_node **bucket = &t->buckets[hash & (t->cap - 1)];
-    node->hash = hash;
-    node->next = *bucket;
-    *bucket = node;
-    t->n++;
-}
-
-void table_remove(struct table *t, struct table_node *node)
-{
-    struct table_node **at = &t->buckets[node->hash & (t->cap - 1)];
-    while (*at != node)
-        at = &(*at)->next;
-    *at = node->next;
-    t->n--;
-}
-
-struct table_node *table_chain(const struct table *t, uint64_t hash)
-{
-    return t->cap ? t->buckets[hash & (t->cap - 1)] : NULL;
-}
-
-void table_close(struct table *t)
-{
-    free(t->buckets);
-    *t = (struct table){0};
-}
-
-/* ---- ordered indexes ---- */
 
 void order_add(struct order *o, struct order_node *node)
 {

@@ -41,36 +41,23 @@ static void free_holders_and_waiters(struct cell_name *n)
         }
 }
 
-/* Frees every item of a table whose items begin with their node. */
-static void free_items(struct table *t)
-{
-    for (size_t i = 0; i < t->cap; i++)
-        for (struct table_node *node = t->buckets[i], *next; node; node = next) {
-            next = node->next;
-            free(node);
-        }
-    table_close(t);
-}
-
 void cell_state_free(struct cell_state *s)
 {
     if (!s)
         return;
     cell_state_clear_effects(s);
-    for (size_t i = 0; i < s->names.cap; i++)
-        for (struct table_node *node = s->names.buckets[i], *next; node; node = next) {
-            next = node->next;
-            free_holders_and_waiters((struct cell_name *)node);
-            name_free((struct cell_name *)node);
-        }
-    for (size_t i = 0; i < s->sessions.cap; i++)
-        for (struct table_node *node = s->sessions.buckets[i], *next; node; node = next) {
-            next = node->next;
-            free(heap_item(node, struct session, node));
-        }
-    free_items(&s->agents);
-    free_items(&s->accounts);
-    free_items(&s->ended);
+    for (struct table_node *node = table_first(&s->names), *next; node; node = next) {
+        next = table_after(&s->names, node);
+        free_holders_and_waiters((struct cell_name *)node);
+        name_free((struct cell_name *)node);
+    }
+    for (struct table_node *node = table_first(&s->sessions), *next; node; node = next) {
+        next = table_after(&s->sessions, node);
+        free(heap_item(node, struct session, node));
+    }
+    table_free_items(&s->agents);
+    table_free_items(&s->accounts);
+    table_free_items(&s->ended);
     table_close(&s->names);
     table_close(&s->sessions);
     table_close(&s->acquisitions);

@@ -8,7 +8,7 @@
  *   state_look.c      what others ask about the state
  *   state_snapshot.c  the state as bytes, and back
  *   state_check.c     the invariants
- *   state_index.c     tables and ordered indexes
+ *   state_index.c     ordered indexes
  *
  * Whatever an effect points to stays allocated until cell_state_clear_effects: what has ended is
  * unlinked at once and waits in `dead_*`.  Orders that decide anything (lines, holders, a session's
@@ -18,27 +18,13 @@
 #define HF_CELL_STATE_PRIVATE_H
 
 #include "base/heap.h"
+#include "base/table.h"
 #include "cell/state.h"
 
 #define STATE_ENDED_MAX (4 * CELL_ENDED_MAX) /* ended owners in all; the oldest are forgotten */
 #define STATE_VALUES_MAX ((size_t)64 << 20)  /* bytes of all values, also of those not yet set */
 
 /* ---- state_index.c ---- */
-
-/* A hash table with chains.  Items embed a table_node as their first member. */
-struct table_node {
-    struct table_node *next;
-    uint64_t hash;
-};
-struct table {
-    struct table_node **buckets;
-    size_t n, cap; /* cap is 0 or a power of two */
-};
-void table_add(struct table *t, struct table_node *node, uint64_t hash);
-void table_remove(struct table *t, struct table_node *node);
-/* The chain of a hash; skip nodes with another hash. */
-struct table_node *table_chain(const struct table *t, uint64_t hash);
-void table_close(struct table *t);
 
 /* An ordered index: a treap.  A new item waits in a list until somebody looks, so items that come
  * and go in between cost O(1).  Its shape is not part of the state. */

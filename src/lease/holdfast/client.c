@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "lease/holdfast/client_parts.h"
 
 /* A place that is neither asked for nor released for so long has been forgotten by its caller; the
@@ -23,7 +24,7 @@ static struct client_lease *find_lease(const struct client *c, uint64_t name_has
                                        size_t name_len, const uint8_t *owner)
 {
     uint64_t hash = hash_of(name_hash, owner);
-    for (struct table_link *x = table_first(&c->leases, hash); x; x = x->next) {
+    for (struct table_node *x = table_chain(&c->leases, hash); x; x = x->next) {
         struct client_lease *l = (struct client_lease *)(void *)x;
         if (x->hash == hash && memcmp(l->owner, owner, LEASE_OWNER_SIZE) == 0 &&
             l->name_len == name_len && memcmp(l->name, name, name_len) == 0)
@@ -48,7 +49,7 @@ static bool is_named(const struct client_claim *claim, uint64_t hash, const char
 static struct client_claim *claim_hashed(const struct client *c, uint64_t hash, const char *name,
                                          size_t name_len)
 {
-    struct table_link *x = table_first(&c->claims, hash);
+    struct table_node *x = table_chain(&c->claims, hash);
     while (x && !is_named((struct client_claim *)(void *)x, hash, name, name_len))
         x = x->next;
     return (struct client_claim *)(void *)x;
@@ -61,7 +62,7 @@ struct client_claim *claim_first(const struct client *c, const char *name, size_
 
 struct client_claim *claim_next(const struct client_claim *claim)
 {
-    struct table_link *x = claim->link.next;
+    struct table_node *x = claim->link.next;
     while (x && !is_named((struct client_claim *)(void *)x, claim->link.hash, claim->name,
                           claim->name_len))
         x = x->next;

@@ -3,14 +3,14 @@
 #define HF_LEASE_HOLDFAST_CLIENT_PARTS_H
 
 #include "base/heap.h"
+#include "base/table.h"
 #include "lease/holdfast/client.h"
-#include "lease/holdfast/table.h"
 
 /* The pause after a message of the session itself that was not answered. */
 #define RETRY_US INT64_C(100000)
 
 struct client_lease {
-    struct table_link link; /* in client.leases, by name and owner */
+    struct table_node link; /* in client.leases, by name and owner */
     struct client *client;
     struct client_claim *claim;       /* NULL: lost, and the caller has not noticed yet */
     struct client_lease *prev, *next; /* in claim->leases */
@@ -25,7 +25,7 @@ struct client_lease {
 };
 
 struct client_claim {
-    struct table_link link; /* in client.claims, by name */
+    struct table_node link; /* in client.claims, by name */
     uint64_t id;
     enum { CLAIM_ASKED, CLAIM_WAITING, CLAIM_HELD, CLAIM_ENDING } stage;
     struct client_lease *leases;

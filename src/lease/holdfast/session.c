@@ -26,9 +26,10 @@ struct client *client_new(const struct client_config *config)
 /* Frees every claim, and with it every lease but those that callers have not noticed to be lost. */
 static void drop_claims(struct client *c)
 {
-    for (size_t i = 0; i < c->claims.size; i++)
-        while (c->claims.buckets[i])
-            claim_free(c, (struct client_claim *)(void *)c->claims.buckets[i]);
+    for (struct table_node *x = table_first(&c->claims), *next; x; x = next) {
+        next = table_after(&c->claims, x);
+        claim_free(c, (struct client_claim *)(void *)x);
+    }
 }
 
 void client_free(struct client *c)
@@ -36,11 +37,12 @@ void client_free(struct client *c)
     if (!c)
         return;
     drop_claims(c);
-    for (size_t i = 0; i < c->leases.size; i++)
-        while (c->leases.buckets[i])
-            lease_free((struct client_lease *)(void *)c->leases.buckets[i]);
-    free(c->leases.buckets);
-    free(c->claims.buckets);
+    for (struct table_node *x = table_first(&c->leases), *next; x; x = next) {
+        next = table_after(&c->leases, x);
+        lease_free((struct client_lease *)(void *)x);
+    }
+    table_close(&c->leases);
+    table_close(&c->claims);
     heap_close(&c->lease_due);
     heap_close(&c->claim_due);
     explicit_bzero(c->session, sizeof c->session);
@@ -246,14 +248,14 @@ void client_broken(struct client *c, const char *name, size_t name_len)
 /* Events may have been missed: everything that is held is asked for again. */
 static void check_all(struct client *c, int64_t now_us)
 {
-    for (size_t i = 0; i < c->claims.size; i++)
-        for (struct table_link *x = c->claims.buckets[i]; x; x = x->next) {
-            struct client_claim *claim = (struct client_claim *)(void *)x;
-            if (claim->stage != CLAIM_HELD)
-                continue;
-            claim->is_unchecked = true;
-            heap_set(&c->claim_due, &claim->due, now_us);
-        }
+    struct table_node *x = table_first(&c->claims);
+    for (; x; x = table_after(&c->claims, x)) {
+        struct client_claim *claim = (struct client_claim *)(void *)x;
+        if (claim->stage != CLAIM_HELD)
+            continue;
+        claim->is_unchecked = true;
+        heap_set(&c->claim_due, &claim->due, now_us);
+    }
 }
 
 void client_event(struct client *c, enum client_event_kind kind, const char *name, size_t name_len,

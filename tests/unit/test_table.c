@@ -1,0 +1,82 @@
+/* The hash table against a list that is searched from end to end: whatever is added and removed in
+ * any order, a chain has every item of its hash, and a walk meets each item once. */
+#include "support/fixtures.h"
+
+#include "base/heap.h"
+#include "base/table.h"
+
+#define ITEMS 500 /* more than three times as many as there are buckets at first */
+
+struct item {
+    int before; /* the node is not the first member */
+    struct table_node node;
+    bool is_in;
+    unsigned met;
+};
+
+static struct item items[ITEMS];
+
+static bool is_found(const struct table *t, const struct item *item, uint64_t hash)
+{
+    const struct table_node *node = table_chain(t, hash);
+    while (node && node != &item->node)
+        node = node->next;
+    return node != NULL;
+}
+
+/* Hashes are few and some differ only in high bits, so that chains have several of one hash as well
+ * as several hashes. */
+static uint64_t hash_of(size_t i) { return i % 100 + ((uint64_t)(i % 3) << 40); }
+
+static void assert_as_in_the_list(const struct table *t)
+{
+    size_t n = 0;
+    for (const struct table_node *x = table_first(t); x; x = table_after(t, x))
+        heap_item(x, struct item, node)->met++;
+    for (size_t i = 0; i < ITEMS; i++) {
+        assert_int_equal(items[i].met, items[i].is_in);
+        bool is_in = is_found(t, &items[i], hash_of(i));
+        assert_int_equal(is_in, items[i].is_in);
+        items[i].met = 0;
+        n += items[i].is_in;
+    }
+    assert_int_equal(t->n, n);
+    assert_true(t->n <= t->cap);
+}
+
+static void a_table_has_what_a_plain_list_has(void **state)
+{
+    (void)state;
+    struct table t = {0};
+    struct random r;
+    uint64_t seed = test_seed(4);
+    print_message("HF_SEED=%llu\n", (unsigned long long)seed);
+    random_init_seeded(&r, seed);
+    assert_as_in_the_list(&t); /* also while it has no buckets */
+    for (size_t step = 0; step < test_steps(20000); step++) {
+        size_t i = random_below(&r, ITEMS);
+        if (items[i].is_in)
+            table_remove(&t, &items[i].node);
+        else
+            table_add(&t, &items[i].node, hash_of(i));
+        items[i].is_in = !items[i].is_in;
+        if (step % 64 == 0)
+            assert_as_in_the_list(&t);
+    }
+    assert_int_equal(t.cap, 512); /* it grew with its items, not with what was added in all */
+    for (struct table_node *x = table_first(&t), *next; x; x = next) {
+        next = table_after(&t, x);
+        table_remove(&t, x); /* amid a walk */
+        heap_item(x, struct item, node)->is_in = false;
+    }
+    assert_as_in_the_list(&t);
+    assert_int_equal(t.n, 0);
+    table_close(&t);
+    assert_as_in_the_list(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_table_has_what_a_plain_list_has)};
+    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
+}

@@ -21,22 +21,22 @@
 
 struct memory {
     struct lease lease;
-    struct table *table;
+    struct lease_table *table;
 };
 
 extern const struct lease_driver lease_memory;
 
 /* Locks the table. */
-static struct table *table_of(struct lease *l)
+static struct lease_table *table_of(struct lease *l)
 {
-    struct table *t = ((struct memory *)(void *)l)->table;
+    struct lease_table *t = ((struct memory *)(void *)l)->table;
     pthread_mutex_lock(&t->lock);
     return t;
 }
 
 /* ---- handles ---- */
 
-static struct lease *handle_new(struct table *t)
+static struct lease *handle_new(struct lease_table *t)
 {
     struct memory *m = hf_alloc(sizeof *m);
     m->lease.driver = &lease_memory;
@@ -50,14 +50,14 @@ static enum hf_result memory_open(const char *url, const struct lease_options *o
 {
     if (strcmp(url, "memory:") != 0)
         return fault_set(fault, HF_BAD_REQUEST, "nothing follows memory: in a URL");
-    *ret = handle_new(table_new(options->clock));
+    *ret = handle_new(lease_table_new(options->clock));
     return HF_DONE;
 }
 
 static enum hf_result memory_clone(struct lease *l, struct lease **ret, struct hf_fault *fault)
 {
     (void)fault;
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     *ret = handle_new(t);
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;
@@ -65,11 +65,11 @@ static enum hf_result memory_clone(struct lease *l, struct lease **ret, struct h
 
 static void memory_close(struct lease *l)
 {
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     bool last = --t->refs == 0;
     pthread_mutex_unlock(&t->lock);
     if (last)
-        table_free(t);
+        lease_table_free(t);
     free(l);
 }
 
@@ -84,7 +84,7 @@ static struct lease_verdict granted(const struct claim *c, int64_t now_us)
 }
 
 /* `e` is the key's entry, tidied and possibly empty. */
-static struct lease_verdict acquire_one(struct table *t, struct entry *e,
+static struct lease_verdict acquire_one(struct lease_table *t, struct entry *e,
                                         const struct lease_request *r, int64_t now_us)
 {
     struct claim **at = claim_find(&e->holders, r->owner);
@@ -118,12 +118,12 @@ static struct lease_verdict acquire_one(struct table *t, struct entry *e,
 }
 
 /* Checks the whole batch before anything is done. */
-static enum hf_result slots_agree(struct table *t, const struct lease_request *requests, size_t n,
-                                  int64_t now_us, struct hf_fault *fault)
+static enum hf_result slots_agree(struct lease_table *t, const struct lease_request *requests,
+                                  size_t n, int64_t now_us, struct hf_fault *fault)
 {
     for (size_t i = 0; i < n; i++) {
         const struct lease_request *r = &requests[i];
-        struct entry *e = table_find(t, r->key, r->key_len, now_us);
+        struct entry *e = entry_find(t, r->key, r->key_len, now_us);
         if (e && !entry_is_empty(e) && e->slots != r->slots)
             return lease_slots_differ(r->slots, e->slots, fault);
     }
@@ -135,7 +135,7 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
                                      struct hf_fault *fault)
 {
     enum hf_result result = HF_DONE;
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     if (n > CLAIMS_MAX - t->n_claims)
         result = fault_set(fault, HF_FAILED, "memory: has all the %d holders and waiters it takes",
@@ -144,14 +144,14 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
         result = slots_agree(t, requests, n, now_us, fault);
     for (size_t i = 0; i < n && result == HF_DONE; i++) {
         const struct lease_request *r = &requests[i];
-        struct entry *e = table_get(t, r->key, r->key_len, now_us);
+        struct entry *e = entry_get(t, r->key, r->key_len, now_us);
         if (entry_is_empty(e))
             e->slots = r->slots;
         if (e->slots == r->slots)
             verdicts[i] = acquire_one(t, e, r, now_us);
         else
             result = lease_slots_differ(r->slots, e->slots, fault);
-        table_drop_if_empty(t, e);
+        entry_drop_if_empty(t, e);
     }
     pthread_mutex_unlock(&t->lock);
     return result;
@@ -161,11 +161,11 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
                                    struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     (void)fault;
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < n; i++) {
         const struct lease_request *r = &requests[i];
-        struct entry *e = table_find(t, r->key, r->key_len, now_us);
+        struct entry *e = entry_find(t, r->key, r->key_len, now_us);
         struct claim **at = e ? claim_find(&e->holders, r->owner) : NULL;
         verdicts[i] = (struct lease_verdict){.result = HF_LOST};
         if (at) {
@@ -173,13 +173,13 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
             verdicts[i] = granted(*at, now_us);
             entry_wake(e, now_us); /* a shorter TTL brings the end nearer */
         }
-        table_drop_if_empty(t, e);
+        entry_drop_if_empty(t, e);
     }
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;
 }
 
-static enum hf_result release_one(struct table *t, struct entry *e,
+static enum hf_result release_one(struct lease_table *t, struct entry *e,
                                   const uint8_t owner[LEASE_OWNER_SIZE], int64_t now_us)
 {
     struct claim **at = claim_find(&e->holders, owner);
@@ -200,14 +200,14 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
                                      struct hf_fault *fault)
 {
     (void)fault;
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < n; i++) {
         const struct lease_request *r = &requests[i];
-        struct entry *e = table_find(t, r->key, r->key_len, now_us);
+        struct entry *e = entry_find(t, r->key, r->key_len, now_us);
         verdicts[i] =
             (struct lease_verdict){.result = e ? release_one(t, e, r->owner, now_us) : HF_LOST};
-        table_drop_if_empty(t, e);
+        entry_drop_if_empty(t, e);
     }
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;
@@ -227,7 +227,7 @@ static void sleeper_init(struct sleeper *s, struct claim *c, int wake_fd)
 }
 
 /* From now on the place is kept as long as that of a waiter that has just asked. */
-static void sleeper_close(struct table *t, struct entry *e, struct sleeper *s)
+static void sleeper_close(struct lease_table *t, struct entry *e, struct sleeper *s)
 {
     struct claim *c = s->claim;
     if (c) {
@@ -248,7 +248,7 @@ static void sleeper_close(struct table *t, struct entry *e, struct sleeper *s)
 
 /* Sleeps for `us`, or until the claim or wake_fd wakes it.  Releases the table's mutex meanwhile.
  */
-static void sleeper_sleep(struct table *t, struct sleeper *s, int wake_fd, int64_t us)
+static void sleeper_sleep(struct lease_table *t, struct sleeper *s, int wake_fd, int64_t us)
 {
     if (s->fd < 0) {
         us = wake_fd >= 0 && us > WAKE_CHECK_US ? WAKE_CHECK_US : us;
@@ -264,8 +264,8 @@ static void sleeper_sleep(struct table *t, struct sleeper *s, int wake_fd, int64
 }
 
 /* How long the sleeper may sleep; sets its alarm if it is the watcher. */
-static int64_t sleep_length_us(const struct table *t, const struct entry *e, struct sleeper *s,
-                               int64_t now_us, int64_t end_us)
+static int64_t sleep_length_us(const struct lease_table *t, const struct entry *e,
+                               struct sleeper *s, int64_t now_us, int64_t end_us)
 {
     int64_t alarm_us, us = end_us - now_us;
     s->alarm_us = INT64_MAX;
@@ -278,7 +278,7 @@ static int64_t sleep_length_us(const struct table *t, const struct entry *e, str
 }
 
 /* While the sleeper's claim waits, its entry stays. */
-static void sleep_until_turn(struct table *t, struct entry *e, struct sleeper *s,
+static void sleep_until_turn(struct lease_table *t, struct entry *e, struct sleeper *s,
                              const struct lease *l, int64_t timeout_us)
 {
     int64_t end_us = clock_boot_us(t->clock) + timeout_us;
@@ -304,8 +304,8 @@ static enum hf_result memory_wait(struct lease *l, const struct lease_request *r
                                   int64_t timeout_ms, struct hf_fault *fault)
 {
     (void)fault;
-    struct table *t = table_of(l);
-    struct entry *e = table_find(t, request->key, request->key_len, clock_boot_us(t->clock));
+    struct lease_table *t = table_of(l);
+    struct entry *e = entry_find(t, request->key, request->key_len, clock_boot_us(t->clock));
     struct claim **at = e ? claim_find(&e->waiters, request->owner) : NULL;
     if (at) { /* otherwise the owner holds it or has no place: asking again tells which */
         struct sleeper s;
@@ -343,15 +343,15 @@ static enum hf_result memory_inspect(struct lease *l, const char *key, size_t ke
 {
     (void)fault;
     *ret = (struct lease_state){0};
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
-    struct entry *e = table_find(t, key, key_len, now_us);
+    struct entry *e = entry_find(t, key, key_len, now_us);
     if (e) {
         ret->holders = show(e->holders, now_us, &ret->n_holders);
         ret->waiters = show(e->waiters, now_us, &ret->n_waiters);
         ret->last_fence = e->last_fence;
     }
-    table_drop_if_empty(t, e);
+    entry_drop_if_empty(t, e);
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;
 }
@@ -367,7 +367,7 @@ static enum hf_result memory_list(struct lease *l, const char *prefix, size_t pr
 {
     (void)fault;
     VEC(char *) names = {0};
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < t->n_buckets; i++) {
         for (struct entry *e = t->buckets[i]; e; e = e->next) {
@@ -393,15 +393,15 @@ static enum hf_result memory_break(struct lease *l, const char *key, size_t key_
                                    struct hf_fault *fault)
 {
     (void)fault;
-    struct table *t = table_of(l);
+    struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
-    struct entry *e = table_find(t, key, key_len, now_us);
+    struct entry *e = entry_find(t, key, key_len, now_us);
     if (e) {
         while (e->holders)
             entry_end_holder(t, e, &e->holders);
         entry_wake(e, now_us);
     }
-    table_drop_if_empty(t, e);
+    entry_drop_if_empty(t, e);
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;
 }

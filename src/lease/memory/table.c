@@ -14,7 +14,7 @@
 
 /* ---- claims ---- */
 
-struct claim *claim_new(struct table *t, const struct lease_request *r)
+struct claim *claim_new(struct lease_table *t, const struct lease_request *r)
 {
     struct claim *c = t->spare;
     if (c) {
@@ -49,7 +49,7 @@ static void claim_wake(struct claim *c)
     }
 }
 
-static void claim_free(struct table *t, struct claim *c)
+static void claim_free(struct lease_table *t, struct claim *c)
 {
     claim_wake(c);
     for (struct sleeper *s = c->sleepers; s; s = s->next)
@@ -93,7 +93,7 @@ static size_t *waiters_of_mode(struct waiter_count *count, enum hf_mode mode)
     return mode == HF_SHARED ? &count->shared : &count->exclusive;
 }
 
-void entry_end_holder(struct table *t, struct entry *e, struct claim **at)
+void entry_end_holder(struct lease_table *t, struct entry *e, struct claim **at)
 {
     struct claim *c = claim_unlink(at);
     --*holders_of_mode(e, c->mode);
@@ -128,7 +128,7 @@ static void pass_over(struct entry *e, struct claim *c)
     --*waiters_of_mode(&e->waiting, c->mode);
 }
 
-void entry_end_waiter(struct table *t, struct entry *e, struct claim **at)
+void entry_end_waiter(struct lease_table *t, struct entry *e, struct claim **at)
 {
     claim_free(t, entry_dequeue(e, at));
 }
@@ -217,7 +217,8 @@ void entry_wake(struct entry *e, int64_t now_us)
         claim_wake(watcher);
 }
 
-void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t ttl_us, int64_t now_us)
+void entry_grant(struct lease_table *t, struct entry *e, struct claim *c, int64_t ttl_us,
+                 int64_t now_us)
 {
     struct claim **at = &e->holders;
     c->slot = 0;
@@ -248,7 +249,7 @@ void entry_enqueue(struct entry *e, struct claim *c)
     ++*waiters_of_mode(&e->waiting, c->mode);
 }
 
-void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
+void entry_tidy(struct lease_table *t, struct entry *e, int64_t now_us)
 {
     if (now_us < e->due_us)
         return;
@@ -287,7 +288,7 @@ bool entry_is_empty(const struct entry *e) { return !e->holders && !e->waiters; 
 
 /* ---- the table ---- */
 
-static struct entry **entry_at(struct table *t, uint64_t hash, const char *key, size_t len)
+static struct entry **entry_at(struct lease_table *t, uint64_t hash, const char *key, size_t len)
 {
     struct entry **at = &t->buckets[hash & (t->n_buckets - 1)];
     while (*at &&
@@ -296,7 +297,7 @@ static struct entry **entry_at(struct table *t, uint64_t hash, const char *key, 
     return at;
 }
 
-static struct entry *find_hashed(struct table *t, uint64_t hash, const char *key, size_t len,
+static struct entry *find_hashed(struct lease_table *t, uint64_t hash, const char *key, size_t len,
                                  int64_t now_us)
 {
     struct entry *e = *entry_at(t, hash, key, len);
@@ -305,12 +306,12 @@ static struct entry *find_hashed(struct table *t, uint64_t hash, const char *key
     return e;
 }
 
-struct entry *table_find(struct table *t, const char *key, size_t len, int64_t now_us)
+struct entry *entry_find(struct lease_table *t, const char *key, size_t len, int64_t now_us)
 {
     return find_hashed(t, hash_keyed(key, len), key, len, now_us);
 }
 
-static void entry_drop(struct table *t, struct entry **at)
+static void entry_drop(struct lease_table *t, struct entry **at)
 {
     struct entry *e = *at;
     hf_check(e);
@@ -319,13 +320,13 @@ static void entry_drop(struct table *t, struct entry **at)
     free(e);
 }
 
-void table_drop_if_empty(struct table *t, struct entry *e)
+void entry_drop_if_empty(struct lease_table *t, struct entry *e)
 {
     if (e && t->n_entries > KEPT_ENTRIES_MAX && entry_is_empty(e))
         entry_drop(t, entry_at(t, e->hash, e->key, e->key_len));
 }
 
-static void table_sweep(struct table *t, int64_t now_us)
+static void table_sweep(struct lease_table *t, int64_t now_us)
 {
     for (int i = 0; i < 2; i++) {
         struct entry **at = &t->buckets[t->swept++ & (t->n_buckets - 1)];
@@ -339,7 +340,7 @@ static void table_sweep(struct table *t, int64_t now_us)
     }
 }
 
-static void table_grow(struct table *t)
+static void table_grow(struct lease_table *t)
 {
     size_t n = 2 * t->n_buckets;
     struct entry **buckets = hf_alloc(n * sizeof(struct entry *));
@@ -355,7 +356,7 @@ static void table_grow(struct table *t)
     t->n_buckets = n;
 }
 
-struct entry *table_get(struct table *t, const char *key, size_t len, int64_t now_us)
+struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us)
 {
     uint64_t hash = hash_keyed(key, len);
     struct entry *e = find_hashed(t, hash, key, len, now_us);
@@ -376,7 +377,7 @@ struct entry *table_get(struct table *t, const char *key, size_t len, int64_t no
     return e;
 }
 
-void table_free(struct table *t)
+void lease_table_free(struct lease_table *t)
 {
     for (size_t i = 0; i < t->n_buckets; i++) {
         for (struct entry *e; (e = t->buckets[i]); entry_drop(t, &t->buckets[i])) {
@@ -395,9 +396,9 @@ void table_free(struct table *t)
     free(t);
 }
 
-struct table *table_new(const struct clock *clock)
+struct lease_table *lease_table_new(const struct clock *clock)
 {
-    struct table *t = hf_alloc(sizeof *t);
+    struct lease_table *t = hf_alloc(sizeof *t);
     hf_check(pthread_mutex_init(&t->lock, NULL) == 0);
     t->clock = clock;
     t->n_buckets = 16;

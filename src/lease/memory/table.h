@@ -67,7 +67,7 @@ struct entry {
     char key[];
 };
 
-struct table {
+struct lease_table {
     pthread_mutex_t lock; /* guards everything below */
     const struct clock *clock;
     size_t refs; /* handles */
@@ -80,7 +80,7 @@ struct table {
     size_t swept;     /* the bucket to look through next */
 };
 
-struct claim *claim_new(struct table *t, const struct lease_request *r);
+struct claim *claim_new(struct lease_table *t, const struct lease_request *r);
 /* The place in the list of the owner's claim; NULL: it has none. */
 struct claim **claim_find(struct claim **list, const uint8_t owner[LEASE_OWNER_SIZE]);
 
@@ -97,29 +97,30 @@ struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us);
 /* To be called after a change: calls the waiters whose turn it is, wakes those of them that sleep,
  * and the watcher if its alarm would be too late. */
 void entry_wake(struct entry *e, int64_t now_us);
-void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t ttl_us, int64_t now_us);
+void entry_grant(struct lease_table *t, struct entry *e, struct claim *c, int64_t ttl_us,
+                 int64_t now_us);
 /* The waiter is there: it counts again if it was passed over. */
 void entry_note_alive(struct entry *e, struct claim *c);
 void entry_enqueue(struct entry *e, struct claim *c);
 /* Takes a waiter out of the queue, to be granted. */
 struct claim *entry_dequeue(struct entry *e, struct claim **at);
 /* End a lease or a place; its sleepers wake up without a claim. */
-void entry_end_holder(struct table *t, struct entry *e, struct claim **at);
-void entry_end_waiter(struct table *t, struct entry *e, struct claim **at);
+void entry_end_holder(struct lease_table *t, struct entry *e, struct claim **at);
+void entry_end_waiter(struct lease_table *t, struct entry *e, struct claim **at);
 /* Sets the claim's end, so that entry_tidy knows of it. */
 void entry_set_until(struct entry *e, struct claim *c, int64_t until_us);
 bool entry_is_empty(const struct entry *e);
 /* Drops leases and places that have run out, and passes over waiters that did not claim their turn.
  * O(1) before due_us. */
-void entry_tidy(struct table *t, struct entry *e, int64_t now_us);
+void entry_tidy(struct lease_table *t, struct entry *e, int64_t now_us);
 
-struct table *table_new(const struct clock *clock);
-void table_free(struct table *t);
+struct lease_table *lease_table_new(const struct clock *clock);
+void lease_table_free(struct lease_table *t);
 /* The key's entry, tidied and possibly empty; NULL: there is none. */
-struct entry *table_find(struct table *t, const char *key, size_t len, int64_t now_us);
-/* As table_find, but makes the entry if there is none. */
-struct entry *table_get(struct table *t, const char *key, size_t len, int64_t now_us);
+struct entry *entry_find(struct lease_table *t, const char *key, size_t len, int64_t now_us);
+/* As entry_find, but makes the entry if there is none. */
+struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us);
 /* To be called for every entry that was found or made, after its use.  Accepts NULL. */
-void table_drop_if_empty(struct table *t, struct entry *e);
+void entry_drop_if_empty(struct lease_table *t, struct entry *e);
 
 #endif

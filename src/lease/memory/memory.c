@@ -369,13 +369,13 @@ static enum hf_result memory_list(struct lease *l, const char *prefix, size_t pr
     VEC(char *) names = {0};
     struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
-    for (size_t i = 0; i < t->n_buckets; i++) {
-        for (struct entry *e = t->buckets[i]; e; e = e->next) {
-            entry_tidy(t, e, now_us);
-            if (!entry_is_empty(e) && e->key_len >= prefix_len &&
-                memcmp(e->key, prefix, prefix_len) == 0)
-                *vec_push(&names) = hf_strndup(e->key, e->key_len);
-        }
+    struct table_node *x = table_first(&t->entries);
+    for (; x; x = table_after(&t->entries, x)) {
+        struct entry *e = (struct entry *)x;
+        entry_tidy(t, e, now_us);
+        if (!entry_is_empty(e) && e->key_len >= prefix_len &&
+            memcmp(e->key, prefix, prefix_len) == 0)
+            *vec_push(&names) = hf_strndup(e->key, e->key_len);
     }
     pthread_mutex_unlock(&t->lock);
     if (names.n > 0)

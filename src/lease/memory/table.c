@@ -288,19 +288,12 @@ bool entry_is_empty(const struct entry *e) { return !e->holders && !e->waiters; 
 
 /* ---- the table ---- */
 
-static struct entry **entry_at(struct lease_table *t, uint64_t hash, const char *key, size_t len)
-{
-    struct entry **at = &t->buckets[hash & (t->n_buckets - 1)];
-    while (*at &&
-           !((*at)->hash == hash && (*at)->key_len == len && memcmp((*at)->key, key, len) == 0))
-        at = &(*at)->next;
-    return at;
-}
-
 static struct entry *find_hashed(struct lease_table *t, uint64_t hash, const char *key, size_t len,
                                  int64_t now_us)
 {
-    struct entry *e = *entry_at(t, hash, key, len);
+    struct entry *e = (struct entry *)table_chain(&t->entries, hash);
+    while (e && !(e->node.hash == hash && e->key_len == len && memcmp(e->key, key, len) == 0))
+        e = (struct entry *)e->node.next;
     if (e)
         entry_tidy(t, e, now_us);
     return e;
@@ -311,49 +304,28 @@ struct entry *entry_find(struct lease_table *t, const char *key, size_t len, int
     return find_hashed(t, hash_keyed(key, len), key, len, now_us);
 }
 
-static void entry_drop(struct lease_table *t, struct entry **at)
+static void entry_drop(struct lease_table *t, struct entry *e)
 {
-    struct entry *e = *at;
-    hf_check(e);
-    *at = e->next;
-    t->n_entries--;
+    table_remove(&t->entries, &e->node);
     free(e);
 }
 
 void entry_drop_if_empty(struct lease_table *t, struct entry *e)
 {
-    if (e && t->n_entries > KEPT_ENTRIES_MAX && entry_is_empty(e))
-        entry_drop(t, entry_at(t, e->hash, e->key, e->key_len));
+    if (e && t->entries.n > KEPT_ENTRIES_MAX && entry_is_empty(e))
+        entry_drop(t, e);
 }
 
-static void table_sweep(struct lease_table *t, int64_t now_us)
+static void sweep(struct lease_table *t, int64_t now_us)
 {
-    for (int i = 0; i < 2; i++) {
-        struct entry **at = &t->buckets[t->swept++ & (t->n_buckets - 1)];
-        while (*at) {
-            entry_tidy(t, *at, now_us);
-            if (entry_is_empty(*at))
-                entry_drop(t, at);
-            else
-                at = &(*at)->next;
+    for (int i = 0; i < 2; i++)
+        for (struct table_node *x = table_chain(&t->entries, t->swept++), *next; x; x = next) {
+            struct entry *e = (struct entry *)x;
+            next = x->next;
+            entry_tidy(t, e, now_us);
+            if (entry_is_empty(e))
+                entry_drop(t, e);
         }
-    }
-}
-
-static void table_grow(struct lease_table *t)
-{
-    size_t n = 2 * t->n_buckets;
-    struct entry **buckets = hf_alloc(n * sizeof(struct entry *));
-    for (size_t i = 0; i < t->n_buckets; i++) {
-        for (struct entry *e = t->buckets[i], *next; e; e = next) {
-            next = e->next;
-            e->next = buckets[e->hash & (n - 1)];
-            buckets[e->hash & (n - 1)] = e;
-        }
-    }
-    free(t->buckets);
-    t->buckets = buckets;
-    t->n_buckets = n;
 }
 
 struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us)
@@ -362,36 +334,31 @@ struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int6
     struct entry *e = find_hashed(t, hash, key, len, now_us);
     if (e)
         return e;
-    table_sweep(t, now_us);
-    if (t->n_entries >= t->n_buckets)
-        table_grow(t);
+    sweep(t, now_us);
     e = hf_alloc(sizeof *e + len + 1);
     memcpy(e->key, key, len);
     e->key_len = len;
-    e->hash = hash;
     e->due_us = INT64_MAX;
-    struct entry **bucket = &t->buckets[e->hash & (t->n_buckets - 1)];
-    e->next = *bucket;
-    *bucket = e;
-    t->n_entries++;
+    table_add(&t->entries, &e->node, hash);
     return e;
 }
 
 void lease_table_free(struct lease_table *t)
 {
-    for (size_t i = 0; i < t->n_buckets; i++) {
-        for (struct entry *e; (e = t->buckets[i]); entry_drop(t, &t->buckets[i])) {
-            while (e->holders)
-                entry_end_holder(t, e, &e->holders);
-            while (e->waiters)
-                entry_end_waiter(t, e, &e->waiters);
-        }
+    for (struct table_node *x = table_first(&t->entries), *next; x; x = next) {
+        struct entry *e = (struct entry *)x;
+        next = table_after(&t->entries, x);
+        while (e->holders)
+            entry_end_holder(t, e, &e->holders);
+        while (e->waiters)
+            entry_end_waiter(t, e, &e->waiters);
+        free(e);
     }
     for (struct claim *c; (c = t->spare);) {
         t->spare = c->next;
         free(c);
     }
-    free(t->buckets);
+    table_close(&t->entries);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -401,7 +368,5 @@ struct lease_table *lease_table_new(const struct clock *clock)
     struct lease_table *t = hf_alloc(sizeof *t);
     hf_check(pthread_mutex_init(&t->lock, NULL) == 0);
     t->clock = clock;
-    t->n_buckets = 16;
-    t->buckets = hf_alloc(t->n_buckets * sizeof(struct entry *));
     return t;
 }

@@ -21,6 +21,7 @@
 
 #include <pthread.h>
 
+#include "base/table.h"
 #include "lease/lease.h"
 
 /* A thread inside wait(); it lives on that thread's stack. */
@@ -53,8 +54,7 @@ struct waiter_count {
 };
 
 struct entry {
-    struct entry *next;
-    uint64_t hash;
+    struct table_node node;
     struct claim *holders;        /* exclusive ones in the order of their slots */
     struct claim *waiters;        /* in the order of service */
     struct claim *last_waiter;    /* NULL: no waiters */
@@ -72,12 +72,11 @@ struct lease_table {
     const struct clock *clock;
     size_t refs; /* handles */
     int64_t fence;
-    size_t n_claims, n_entries;
+    size_t n_claims;
     struct claim *spare; /* ended claims, to be used again */
     size_t n_spare;
-    struct entry **buckets;
-    size_t n_buckets; /* a power of two */
-    size_t swept;     /* the bucket to look through next */
+    struct table entries; /* by key */
+    uint64_t swept;       /* the bucket to look through next */
 };
 
 struct claim *claim_new(struct lease_table *t, const struct lease_request *r);

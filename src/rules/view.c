@@ -27,7 +27,7 @@ struct view *view_new(void)
 
 void view_share_clients(struct view *v, struct view *first)
 {
-    hf_check(v->holds.n == 0);
+    hf_check(v->holds.by_key.n == 0);
     v->holds.clients = &first->clients;
 }
 
@@ -134,7 +134,7 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
 static void drop_loaded(struct event *e)
 {
     while (e->loaded) {
-        struct hold *next = e->loaded->next;
+        struct table_node *next = e->loaded->next;
         free(e->loaded);
         e->loaded = next;
     }
@@ -487,8 +487,8 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     if (!event_fits_hold(e, row))
         return; /* a damaged row; `holdfast verify` names it */
     struct hold *h = hold_new(e, row);
-    h->next = e->loaded;
-    e->loaded = h;
+    h->node.next = e->loaded;
+    e->loaded = &h->node;
     for (uint32_t i = 0; i < row->n_seats; i++) {
         const struct seat *seat = &e->seats[row->seats[i]];
         if (seat->status == SEAT_AVAILABLE || (seat->status == SEAT_BLOCKED && seat->channel))
@@ -504,7 +504,8 @@ static int by_hold(const void *key, const void *item)
 
 void event_load_payments(struct event *e, const struct hold_payment *list, size_t n)
 {
-    for (struct hold *h = n ? e->loaded : NULL; h; h = h->next) {
+    for (struct table_node *x = n ? e->loaded : NULL; x; x = x->next) {
+        struct hold *h = (struct hold *)x;
         const struct hold_payment *found = bsearch(&h->key, list, n, sizeof *list, by_hold);
         h->payment = found ? found->payment : 0;
     }
@@ -545,8 +546,8 @@ static void show_all(struct event *e, const struct view *v)
 static void adopt_holds(struct view *v, struct event *e)
 {
     while (e->loaded) {
-        struct hold *h = e->loaded;
-        e->loaded = h->next;
+        struct hold *h = (struct hold *)e->loaded;
+        e->loaded = h->node.next;
         hold_table_add(&v->holds, h);
     }
     e->has_owners |= e->loaded_owners.n > 0;
@@ -588,7 +589,7 @@ bool view_leave(struct view *v, struct event *e)
 
 void view_forget(struct view *v, struct event *e)
 {
-    hold_table_remove_event(&v->holds, e);
+    hold_table_remove(&v->holds, e);
     owners_forget(&v->owners, e->def->id.key);
     drop_loaded(e);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {

@@ -25,6 +25,7 @@
 #include "base/buf.h"
 #include "base/heap.h"
 #include "base/lock.h"
+#include "base/table.h"
 #include "model/rows.h"
 #include "rules/feed.h"
 #include "rules/heat.h"
@@ -55,10 +56,10 @@ static inline void seat_set_head(struct seat *seat, int64_t seq)
 
 /* A live hold, or one that the current batch has ended. */
 struct hold {
+    struct table_node node; /* in the table of holds, by key */
     int64_t key, fence, expires_at, max_expires_at;
     int64_t last_seq; /* of its last row in the log, as decided */
     struct event *event;
-    struct hold *next;    /* in its bucket */
     struct heap_node due; /* in the heap of deadlines; its key is expires_at */
     uint64_t client; /* the address that it counts against, see base/client_number.h; 0: none */
     uint64_t owner;  /* owner_hash() of its owner; 0: none */
@@ -148,9 +149,9 @@ struct event {
     enum event_status status_draft;  /* as decided */
     uint64_t swept_batch;            /* the batch that last ended all due holds of this event */
     struct seat *seats;
-    struct area *areas;                     /* def->areas.n of them */
-    struct best *best;                      /* where free seats stand together; see best.h */
-    struct hold *loaded;                    /* live holds read with the event, until view_install */
+    struct area *areas;        /* def->areas.n of them */
+    struct best *best;         /* where free seats stand together; see best.h */
+    struct table_node *loaded; /* a chain of live holds read with the event, until view_install */
     VEC(struct owner_places) loaded_owners; /* likewise: booked places of owners */
     uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */
 

@@ -6,11 +6,6 @@
 
 #include "base/hash.h"
 
-static struct hold **bucket(const struct hold_table *t, int64_t key)
-{
-    return &t->buckets[hash_int((uint64_t)key) & (t->n_buckets - 1)];
-}
-
 /* ---- places by address and owner ---- */
 
 static uint32_t hold_places(const struct hold *h)
@@ -82,21 +77,6 @@ void view_deadline_put(struct view *v, struct hold *h) { deadline_put(view_hold_
 
 /* ---- the table ---- */
 
-static void grow(struct hold_table *t)
-{
-    struct hold_table bigger = {.n_buckets = t->n_buckets ? t->n_buckets * 2 : 1024};
-    bigger.buckets = hf_alloc(bigger.n_buckets * sizeof(struct hold *));
-    for (size_t i = 0; i < t->n_buckets; i++)
-        for (struct hold *h = t->buckets[i], *next; h; h = next) {
-            next = h->next;
-            h->next = *bucket(&bigger, h->key);
-            *bucket(&bigger, h->key) = h;
-        }
-    free(t->buckets);
-    t->buckets = bigger.buckets;
-    t->n_buckets = bigger.n_buckets;
-}
-
 static struct hold *alloc_hold(const uint32_t *seats, uint32_t n_seats,
                                const struct area_claim *areas, uint32_t n_areas)
 {
@@ -151,56 +131,42 @@ struct hold *hold_with_places(const struct hold *before, const uint32_t *seats, 
 void view_hold_replace(struct view *v, struct hold *before, struct hold *after)
 {
     struct hold_table *t = view_hold_table(v);
-    struct hold **link = bucket(t, before->key);
     bool is_live = before->due.place != 0;
-    while (*link != before)
-        link = &(*link)->next;
     deadline_drop(t, before);
-    after->next = before->next;
-    *link = after;
-    before->next = NULL;
+    table_remove(&t->by_key, &before->node);
+    table_add(&t->by_key, &after->node, before->node.hash);
     if (is_live)
         deadline_put(t, after);
 }
 
 void hold_table_add(struct hold_table *t, struct hold *h)
 {
-    if (t->n >= t->n_buckets)
-        grow(t);
-    h->next = *bucket(t, h->key);
-    *bucket(t, h->key) = h;
-    t->n++;
+    table_add(&t->by_key, &h->node, hash_int((uint64_t)h->key));
     h->event->n_holds++;
     deadline_put(t, h);
 }
 
-static void unlink_hold(struct hold_table *t, struct hold **link)
+static void remove_hold(struct hold_table *t, struct hold *h)
 {
-    struct hold *h = *link;
-    *link = h->next;
+    table_remove(&t->by_key, &h->node);
     deadline_drop(t, h);
-    t->n--;
     h->event->n_holds--;
     free(h);
 }
 
-void hold_table_remove_event(struct hold_table *t, const struct event *e)
+void hold_table_remove(struct hold_table *t, const struct event *e)
 {
-    for (size_t i = 0; i < t->n_buckets; i++)
-        for (struct hold **link = &t->buckets[i]; *link;) {
-            if ((*link)->event == e)
-                unlink_hold(t, link);
-            else
-                link = &(*link)->next;
-        }
+    for (struct table_node *x = table_first(&t->by_key), *next; x; x = next) {
+        next = table_after(&t->by_key, x);
+        if (!e || ((struct hold *)x)->event == e)
+            remove_hold(t, (struct hold *)x);
+    }
 }
 
 void hold_table_close(struct hold_table *t)
 {
-    for (size_t i = 0; i < t->n_buckets; i++)
-        while (t->buckets[i])
-            unlink_hold(t, &t->buckets[i]);
-    free(t->buckets);
+    hold_table_remove(t, NULL);
+    table_close(&t->by_key);
     heap_close(&t->deadlines);
     vec_close(&t->due);
     *t = (struct hold_table){0};
@@ -209,10 +175,10 @@ void hold_table_close(struct hold_table *t)
 struct hold *view_hold(const struct view *v, int64_t key)
 {
     const struct hold_table *t = view_hold_table(v);
-    struct hold *h = t->n_buckets ? *bucket(t, key) : NULL;
-    while (h && h->key != key)
-        h = h->next;
-    return h;
+    struct table_node *x = table_chain(&t->by_key, hash_int((uint64_t)key));
+    while (x && ((struct hold *)x)->key != key)
+        x = x->next;
+    return (struct hold *)x;
 }
 
 struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_row *row)
@@ -222,13 +188,6 @@ struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_ro
     return h;
 }
 
-void view_hold_remove(struct view *v, struct hold *h)
-{
-    struct hold_table *t = view_hold_table(v);
-    struct hold **link = bucket(t, h->key);
-    while (*link != h)
-        link = &(*link)->next;
-    unlink_hold(t, link);
-}
+void view_hold_remove(struct view *v, struct hold *h) { remove_hold(view_hold_table(v), h); }
 
-size_t view_holds_len(const struct view *v) { return view_hold_table(v)->n; }
+size_t view_holds_len(const struct view *v) { return view_hold_table(v)->by_key.n; }

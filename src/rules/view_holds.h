@@ -8,8 +8,7 @@
 #include "rules/view.h"
 
 struct hold_table {
-    struct hold **buckets; /* n_buckets is a power of two, or 0 */
-    size_t n_buckets, n;
+    struct table by_key;
     struct heap deadlines;       /* a hold is live, and counted, while it is in here */
     VEC(struct heap_node *) due; /* scratch of view_due */
     struct clients *clients;     /* places by address; the view's own table unless it is shared */
@@ -19,8 +18,9 @@ struct hold_table {
 struct hold_table *view_hold_table(const struct view *v);
 
 struct hold *hold_new(struct event *e, const struct hold_row *row);
-void hold_table_add(struct hold_table *t, struct hold *h);                 /* O(log n), amortised */
-void hold_table_remove_event(struct hold_table *t, const struct event *e); /* O(n) */
+void hold_table_add(struct hold_table *t, struct hold *h); /* O(log n), amortised */
+/* Removes the holds of one event, or all if `e` is NULL.  O(n). */
+void hold_table_remove(struct hold_table *t, const struct event *e);
 void hold_table_close(struct hold_table *t);
 
 #endif

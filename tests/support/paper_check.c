@@ -358,9 +358,9 @@ void paper_dump(const struct paper *p, struct buf *out)
                        (unsigned long long)seat_shown(e, s), (long long)seat_head(&e->seats[s]),
                        e->seats[s].channel);
     }
-    for (size_t i = 0; i < t->n_buckets; i++)
-        for (const struct hold *h = t->buckets[i]; h; h = h->next)
-            *vec_push(&holds) = h;
+    const struct table_node *x = table_first(&t->by_key);
+    for (; x; x = table_after(&t->by_key, x))
+        *vec_push(&holds) = (const struct hold *)x;
     if (holds.n)
         qsort(holds.v, holds.n, sizeof *holds.v, by_key);
     for (size_t i = 0; i < holds.n; i++) {
@@ -385,7 +385,7 @@ void paper_dump(const struct paper *p, struct buf *out)
                        view_client_places(p->view, h->client));
         buf_char(out, '\n');
     }
-    buf_printf(out, "holds %zu heap %zu\n", t->n, t->deadlines.nodes.n);
+    buf_printf(out, "holds %zu heap %zu\n", t->by_key.n, t->deadlines.nodes.n);
     buf_char(out, '\0');
     check_heap(p->view);
     vec_close(&holds);

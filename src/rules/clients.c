@@ -7,6 +7,12 @@
 #include "base/hash.h"
 #include "base/status.h"
 
+struct client_entry {
+    struct table_node node;
+    uint64_t client;
+    uint32_t places;
+};
+
 void clients_init(struct clients *c)
 {
     *c = (struct clients){0};
@@ -15,43 +21,32 @@ void clients_init(struct clients *c)
 
 void clients_close(struct clients *c)
 {
-    free(c->slots);
+    table_free_items(&c->by_number);
     lock_close(&c->lock);
 }
 
-static struct client_slot *find(const struct clients *c, uint64_t client)
+static struct client_entry *find(const struct clients *c, uint64_t hash, uint64_t client)
 {
-    size_t i = hash_keyed_with(client, NULL, 0) & (c->n - 1);
-    while (c->slots[i].client && c->slots[i].client != client)
-        i = (i + 1) & (c->n - 1);
-    return &c->slots[i];
-}
-
-/* Grows the table to twice the slots in use, without the clients that no longer hold anything. */
-static void grow(struct clients *c)
-{
-    struct client_slot *old = c->slots;
-    size_t n_old = c->n, live = 0;
-    for (size_t i = 0; i < n_old; i++)
-        live += old[i].places > 0;
-    for (c->n = 256; c->n < live * 4; c->n *= 2)
-        ;
-    c->slots = hf_alloc(c->n * sizeof *c->slots);
-    c->n_used = live;
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i].places)
-            *find(c, old[i].client) = old[i];
-    free(old);
+    struct table_node *x = table_chain(&c->by_number, hash);
+    while (x && ((struct client_entry *)x)->client != client)
+        x = x->next;
+    return (struct client_entry *)x;
 }
 
 static void add(struct clients *c, uint64_t client, int64_t places)
 {
-    if (c->n_used * 2 >= c->n)
-        grow(c);
-    struct client_slot *slot = find(c, client);
-    c->n_used += slot->client == 0;
-    slot->client = client;
-    slot->places = (uint32_t)((int64_t)slot->places + places);
+    uint64_t hash = hash_keyed_with(client, NULL, 0);
+    struct client_entry *entry = find(c, hash, client);
+    if (!entry) {
+        entry = hf_alloc(sizeof *entry);
+        entry->client = client;
+        table_add(&c->by_number, &entry->node, hash);
+    }
+    entry->places = (uint32_t)((int64_t)entry->places + places);
+    if (!entry->places) {
+        table_remove(&c->by_number, &entry->node);
+        free(entry);
+    }
 }
 
 void clients_add(struct clients *c, uint64_t client, int64_t places)
@@ -67,7 +62,8 @@ void clients_add(struct clients *c, uint64_t client, int64_t places)
 uint32_t clients_places(struct clients *c, uint64_t client)
 {
     lock_take(&c->lock);
-    uint32_t places = c->n ? find(c, client)->places : 0;
+    const struct client_entry *entry = find(c, hash_keyed_with(client, NULL, 0), client);
+    uint32_t places = entry ? entry->places : 0;
     lock_give(&c->lock);
     return places;
 }

@@ -1,24 +1,17 @@
 /* How many places each keyless address holds, and each IPv6 /48 (base/client_number.h), in the live
- * holds of loaded events.  All views of a
- * server share one table, since an address may hold places of events that different workers own; a
+ * holds of loaded events.  All views of a server share one table, since an address may hold places of events that different workers own; a
  * mutex is held for each lookup.  Of several servers each counts the holds that it has heard of. */
 #ifndef HF_RULES_CLIENTS_H
 #define HF_RULES_CLIENTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/lock.h"
-
-struct client_slot {
-    uint64_t client; /* 0: empty */
-    uint32_t places; /* 0: the slot is dropped when the table grows */
-};
+#include "base/table.h"
 
 struct clients {
     struct lock lock;
-    struct client_slot *slots; /* open-addressed; n is a power of two, or 0 */
-    size_t n, n_used;
+    struct table by_number; /* those that hold something */
 };
 
 void clients_init(struct clients *c);

@@ -3,97 +3,84 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "base/status.h"
 #include "rules/view.h"
 
-static struct owner_slot *find(const struct owners *o, uint64_t owner)
+static struct owner_entry *find(const struct owners *o, uint64_t owner)
 {
-    size_t i = hash_int(owner) & (o->n - 1);
-    while (o->slots[i].owner && o->slots[i].owner != owner)
-        i = (i + 1) & (o->n - 1);
-    return &o->slots[i];
+    struct table_node *x = table_chain(&o->by_hash, owner);
+    while (x && x->hash != owner)
+        x = x->next;
+    return (struct owner_entry *)x;
 }
 
-static bool is_empty(const struct owner_slot *slot)
+static struct owner_entry *find_or_add(struct owners *o, int64_t event, uint64_t owner)
 {
-    return !slot->holds && !slot->held && !slot->booked;
+    struct owner_entry *entry = find(o, owner);
+    if (!entry) {
+        entry = hf_alloc(sizeof *entry);
+        entry->event = event;
+        table_add(&o->by_hash, &entry->node, owner);
+    }
+    return entry;
 }
 
-/* Grows the table to four times the owners that have something, without the others. */
-static void grow(struct owners *o)
+static void drop_if_empty(struct owners *o, struct owner_entry *entry)
 {
-    struct owner_slot *old = o->slots;
-    size_t n_old = o->n, live = 0;
-    for (size_t i = 0; i < n_old; i++)
-        live += !is_empty(&old[i]);
-    for (o->n = 256; o->n < live * 4; o->n *= 2)
-        ;
-    o->slots = hf_alloc(o->n * sizeof *o->slots);
-    o->n_used = live;
-    for (size_t i = 0; i < n_old; i++)
-        if (!is_empty(&old[i]))
-            *find(o, old[i].owner) = old[i];
-    free(old);
-}
-
-static struct owner_slot *find_or_add(struct owners *o, int64_t event, uint64_t owner)
-{
-    if (o->n_used * 2 >= o->n)
-        grow(o);
-    struct owner_slot *slot = find(o, owner);
-    o->n_used += slot->owner == 0;
-    slot->owner = owner;
-    slot->event = event;
-    return slot;
+    if (entry->holds || entry->held || entry->booked)
+        return;
+    table_remove(&o->by_hash, &entry->node);
+    free(entry);
 }
 
 void owners_add(struct owners *o, struct hold *h, uint32_t places)
 {
     if (!h->owner)
         return;
-    struct owner_slot *slot = find_or_add(o, h->event->def->id.key, h->owner);
-    slot->held += places;
-    h->owner_next = slot->holds;
-    slot->holds = h;
+    struct owner_entry *entry = find_or_add(o, h->event->def->id.key, h->owner);
+    entry->held += places;
+    h->owner_next = entry->holds;
+    entry->holds = h;
 }
 
 void owners_remove(struct owners *o, struct hold *h, uint32_t places)
 {
     if (!h->owner)
         return;
-    struct owner_slot *slot = find(o, h->owner);
-    struct hold **link = &slot->holds;
+    struct owner_entry *entry = find(o, h->owner);
+    struct hold **link = &entry->holds;
     while (*link != h)
         link = &(*link)->owner_next;
     *link = h->owner_next;
     h->owner_next = NULL;
-    slot->held -= places;
+    entry->held -= places;
+    drop_if_empty(o, entry);
 }
 
 void owners_book(struct owners *o, int64_t event, uint64_t owner, int64_t places)
 {
-    if (owner)
-        find_or_add(o, event, owner)->booked += places;
+    if (!owner)
+        return;
+    struct owner_entry *entry = find_or_add(o, event, owner);
+    entry->booked += places;
+    drop_if_empty(o, entry);
 }
 
-const struct owner_slot *owners_find(const struct owners *o, uint64_t owner)
+const struct owner_entry *owners_find(const struct owners *o, uint64_t owner)
 {
-    if (!owner || !o->n)
-        return NULL;
-    const struct owner_slot *slot = find(o, owner);
-    return slot->owner && !is_empty(slot) ? slot : NULL;
+    return owner ? find(o, owner) : NULL;
 }
 
 void owners_forget(struct owners *o, int64_t event)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (o->slots[i].event == event)
-            o->slots[i].booked = 0;
+    for (struct table_node *x = table_first(&o->by_hash), *next; x; x = next) {
+        struct owner_entry *entry = (struct owner_entry *)x;
+        next = table_after(&o->by_hash, x);
+        if (entry->event != event)
+            continue;
+        entry->booked = 0;
+        drop_if_empty(o, entry);
+    }
 }
 
-void owners_close(struct owners *o)
-{
-    free(o->slots);
-    *o = (struct owners){0};
-}
+void owners_close(struct owners *o) { table_free_items(&o->by_hash); }

@@ -12,7 +12,9 @@
 #include "base/hash.h"
 #include "base/lock.h"
 
-#define BUCKETS 16384 /* a power of two */
+/* A power of two.  The table does not grow as one of base/table.h does: the cell's thread and the
+ * loops would wait for its lock while every topic moves. */
+#define BUCKETS 16384
 
 /* An event as it is stored: the texts follow one another in `text`. */
 struct item {

@@ -86,6 +86,7 @@ struct checkout {
      * displaced waits for CHECKOUT_WAIT_MS. */
     int64_t told[TOLD_BUCKETS];
 
+    /* Of a fixed size, unlike base/table.h: no more than WORKS_MAX of them run at a time. */
     struct work *buckets[WORK_BUCKETS];
     size_t n_works;     /* without those that have ended */
     struct work *ended; /* while a take was under way */

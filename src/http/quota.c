@@ -1,7 +1,8 @@
 /* See quota.h.  Any thread.  A prefix (an IPv4 address, a /64 or a /48) is found by a hash in one
  * of QUOTA_SHARDS tables, each with a lock.  A table's prefixes are also in a heap by how long they
  * are worth remembering, so that the least of them is found at once: one that has anything that
- * lasts is worth more than any that has not.
+ * lasts is worth more than any that has not.  The tables have their full size from the start, so
+ * that memory is bounded and no request waits for one to grow; base/table.h grows.
  *
  * A bucket is the moment at which it is full again, so that an idle one needs no work. */
 #include "http/quota.h"

@@ -34,7 +34,9 @@ struct venue {
     struct buf text;     /* begins with "" */
     uint32_t n_seats, cap;
 
-    uint32_t *index; /* seats by id, open-addressed: 1 + seat.  Made by venue_index */
+    /* Seats by id, open-addressed: 1 + seat.  venue_index makes it once, for all seats; a table of
+     * base/table.h would take six times the memory. */
+    uint32_t *index;
     uint32_t index_mask;
 
     bool is_plan;   /* the seats came from a seating plan, not from listed rows */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "cell/node_private.h"
 
@@ -177,10 +178,7 @@ static void note_silence(struct node *n, const char *why)
 
 static void note_failure(struct node *n, int64_t now_us)
 {
-    n->pause_us = n->pause_us ? n->pause_us * 2 : RETRY_MIN_US;
-    if (n->pause_us > RETRY_MAX_US)
-        n->pause_us = RETRY_MAX_US;
-    n->retry_us = now_us + n->pause_us;
+    n->retry_us = now_us + backoff_pause(RETRY_MIN_US, RETRY_MAX_US, n->n_failures++);
     note_silence(n, n->call.err.msg);
 }
 
@@ -189,7 +187,7 @@ static void note_answer(struct node *n)
     if (!n->answers && *n->why)
         log_write(LOG_INFO, "the journal of the locks answers again", NULL);
     n->answers = true;
-    n->pause_us = 0;
+    n->n_failures = 0;
     n->retry_us = 0;
     n->why[0] = '\0';
 }

@@ -68,9 +68,9 @@ struct node {
     /* the journal */
     struct journal_call call;
     bool calling;
-    int64_t sent_us;  /* when `call` was handed out */
-    int64_t retry_us; /* no call before this time, after a failure */
-    int64_t pause_us; /* the last pause after a failure */
+    int64_t sent_us;     /* when `call` was handed out */
+    int64_t retry_us;    /* no call before this time, after a failure */
+    unsigned n_failures; /* since the last answer */
     bool answers;
     char why[256];
     struct journal_head head; /* as last read */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/backoff.h"
 #include "checkout/stripe.h"
 
 /* ---- keys ---- */
@@ -97,10 +98,7 @@ int64_t stripe_minimum(const char *currency)
 
 int64_t stripe_backoff_ms(uint32_t attempts, int64_t retry_after_ms, struct random *random)
 {
-    int64_t limit_ms =
-        attempts < 7 ? (int64_t)BACKOFF_MIN_MS << (attempts ? attempts : 1) : BACKOFF_MAX_MS;
-    if (limit_ms > BACKOFF_MAX_MS)
-        limit_ms = BACKOFF_MAX_MS;
+    int64_t limit_ms = backoff_pause(BACKOFF_MIN_MS, BACKOFF_MAX_MS, attempts ? attempts : 1);
     int64_t delay_ms =
         BACKOFF_MIN_MS + (int64_t)random_below(random, (uint64_t)(limit_ms - BACKOFF_MIN_MS + 1));
     return delay_ms > retry_after_ms ? delay_ms : retry_after_ms;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/hex.h"
 #include "base/random.h"
 #include "base/wait.h"
@@ -266,11 +267,11 @@ static int64_t now_ms(void) { return wait_now_us() / 1000; }
 static struct attempt try_until_known(struct remote *r, struct http_request *request,
                                       struct http_response *ret, bool *ret_may_be_done)
 {
-    int64_t until_ms = now_ms() + r->timeout_ms, pause_ms = PAUSE_MS;
+    int64_t until_ms = now_ms() + r->timeout_ms;
     bool is_question = strcmp(request->method, "GET") == 0 && !r->is_patient;
     struct attempt a = {0};
     *ret_may_be_done = false;
-    for (;;) {
+    for (unsigned n = 0;; n++) {
         int64_t left_ms = until_ms - now_ms();
         request->timeout_ms = left_ms < 1 ? 1 : left_ms < TRY_MS ? left_ms : TRY_MS;
         enum hf_status status = http_client_call(r->client, request, ret, &a.err);
@@ -280,11 +281,11 @@ static struct attempt try_until_known(struct remote *r, struct http_request *req
             return a;
         if (a.is_unreachable && !*ret_may_be_done && !r->is_patient)
             return a;
+        int64_t pause_ms = backoff_pause(PAUSE_MS, PAUSE_MAX_MS, n);
         int64_t wait_ms = a.pause_ms > pause_ms ? a.pause_ms : pause_ms;
         if (now_ms() + wait_ms >= until_ms)
             return a;
         wait_sleep_us(wait_ms * 1000);
-        pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
     }
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/local_host.h"
 #include "base/pg_url.h"
 #include "base/settings.h"
@@ -16,8 +17,8 @@
 #include "db/postgres_pooler.h"
 
 #define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
-#define PAUSE_MIN_MS 50
-#define PAUSE_MAX_MS 1000
+#define PAUSE_MIN_US 50000
+#define PAUSE_MAX_US 1000000
 /* Some seconds after one machine went silent the other one ends the connection. */
 #define KEEP_IDLE_S "3"
 #define KEEP_EVERY_S "1"
@@ -432,7 +433,7 @@ bool pg_link_alive(struct pg_link *l, struct hf_err *err)
 static bool is_pausing(const struct pg_link *l)
 {
     int64_t reached_us = l->reached_us ? atomic_load(l->reached_us) : 0;
-    return reached_us <= l->began_us && wait_now_us() < l->failed_at_us + l->pause_ms * 1000;
+    return reached_us <= l->began_us && wait_now_us() < l->retry_us;
 }
 
 enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
@@ -452,16 +453,14 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
     }
     if (status == HF_OK) {
         l->generation++;
-        l->pause_ms = l->failed_at_us = 0;
+        l->retry_us = l->n_failures = 0;
         if (l->reached_us)
             atomic_store(l->reached_us, wait_now_us());
         return HF_OK;
     }
     pg_link_drop(l);
     l->why.code = HF_LEDGER_UNAVAILABLE;
-    l->pause_ms = l->pause_ms ? l->pause_ms * 2 : PAUSE_MIN_MS;
-    l->pause_ms = l->pause_ms < PAUSE_MAX_MS ? l->pause_ms : PAUSE_MAX_MS;
-    l->failed_at_us = wait_now_us();
+    l->retry_us = wait_now_us() + backoff_pause(PAUSE_MIN_US, PAUSE_MAX_US, l->n_failures++);
     return hf_err_set(err, l->why.code, "%s", l->why.msg);
 }
 

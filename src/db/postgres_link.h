@@ -55,10 +55,10 @@ struct pg_link {
     int64_t answer_ms;    /* after which the client gives up waiting for an answer */
     int64_t limit_ms;     /* the same, if it is shorter; 0: none */
 
-    int64_t began_us;     /* when the last attempt to connect began, unless it succeeded */
-    int64_t failed_at_us; /* when it ended */
-    int64_t pause_ms;     /* until the next attempt, unless another connection was made meanwhile */
-    struct hf_err why;    /* it failed */
+    int64_t began_us;    /* when the last attempt to connect began, unless it succeeded */
+    int64_t retry_us;    /* of the next attempt, unless another connection was made meanwhile */
+    unsigned n_failures; /* in a row */
+    struct hf_err why;   /* it failed */
     _Atomic int64_t *reached_us;       /* see db_options */
     const _Atomic int64_t *give_up_us; /* see db_options */
 

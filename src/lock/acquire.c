@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/hash.h"
 #include "lock/cancel.h"
 #include "lock/lock.h"
@@ -266,10 +267,8 @@ static enum hf_result retry_or_give_up(struct attempt *a, enum hf_result r, stru
         report_outage(a, fault);
     if (!a->is_waiting)
         give_handle_back(a); /* other calls need it */
-    int64_t pause_us = SILENT_PAUSE_US << (a->n_silent < 7 ? a->n_silent : 7);
-    a->n_silent++;
-    cancel_sleep_us(a->limit->cancel,
-                    min_us(pause_us, queue ? OUTAGE_PAUSE_MAX_US : SILENT_PAUSE_MAX_US));
+    int64_t max_us = queue ? OUTAGE_PAUSE_MAX_US : SILENT_PAUSE_MAX_US;
+    cancel_sleep_us(a->limit->cancel, backoff_pause(SILENT_PAUSE_US, max_us, a->n_silent++));
     return is_cancelled(a) ? cancelled(fault) : HF_DONE;
 }
 

@@ -4,6 +4,7 @@
 
 #include <sys/eventfd.h>
 
+#include "base/backoff.h"
 #include "base/wait.h"
 
 int64_t lock_margin_us(int64_t ttl_ms) { return ttl_ms * 10 > 50000 ? ttl_ms * 10 : 50000; }
@@ -47,8 +48,8 @@ static int64_t last_deadline_us(const struct release *x)
  */
 static enum hf_result release_until_answered(struct release *x, struct hf_fault *fault)
 {
-    int64_t pause_us = SILENT_PAUSE_US, until_us = 0;
-    for (;;) {
+    int64_t until_us = 0;
+    for (unsigned n = 0;; n++) {
         enum hf_result r = release_once(x, fault);
         if (r != HF_UNKNOWN && r != HF_UNREACHABLE)
             return r;
@@ -60,8 +61,8 @@ static enum hf_result release_until_answered(struct release *x, struct hf_fault 
         }
         if (now_us >= until_us)
             return x->answer_lost ? HF_UNKNOWN : r;
+        int64_t pause_us = backoff_pause(SILENT_PAUSE_US, SILENT_PAUSE_MAX_US, n);
         wait_sleep_us(min_us(pause_us, until_us - now_us));
-        pause_us = min_us(2 * pause_us, SILENT_PAUSE_MAX_US);
     }
 }
 

@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/wait.h"
 #include "lock/lock.h"
 #include "lock/locks.h"
@@ -135,9 +136,7 @@ static void renew_failed(struct hf_lock *lock, int64_t now_us)
     stats_add(&lock->locks->stats, STAT_RENEWAL_FAILURES, 1);
     if (lock->closed || atomic_load(&lock->lost))
         return;
-    int64_t pause_us = (int64_t)RETRY_MIN_US << (lock->failures < 5 ? lock->failures : 5);
-    lock->failures++;
-    lock->renew_us = now_us + (pause_us < RETRY_MAX_US ? pause_us : RETRY_MAX_US);
+    lock->renew_us = now_us + backoff_pause(RETRY_MIN_US, RETRY_MAX_US, lock->failures++);
     if (lock->renew_us >= lock->renew_until_us)
         lock->renew_us = INT64_MAX;
     schedule(&lock->locks->watch, lock);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/digest.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -146,20 +147,12 @@ static size_t take(struct webhook_sender *s, struct delivery **ret)
     return n;
 }
 
-static int64_t retry_ms(int64_t attempts)
-{
-    int64_t ms = RETRY_MS_FIRST;
-    for (int64_t i = 1; i < attempts && ms < RETRY_MS_MAX; i++)
-        ms *= 2;
-    return ms < RETRY_MS_MAX ? ms : RETRY_MS_MAX;
-}
-
 static void settle(struct webhook_sender *s, struct delivery *d, const struct http_exchange *e)
 {
     bool delivered = e->result == HF_OK && e->response.status >= 200 && e->response.status < 300;
-    d->attempts++;
+    int64_t pause_ms = backoff_pause(RETRY_MS_FIRST, RETRY_MS_MAX, (unsigned)d->attempts++);
     bool again = !delivered && !d->is_extra && d->attempts < SENDER_ATTEMPTS_MAX;
-    int64_t in_ms = again ? retry_ms(d->attempts) : 0;
+    int64_t in_ms = again ? pause_ms : 0;
     if (!delivered)
         log_write(LOG_DEBUG, "sandbox: a webhook was not accepted", "status",
                   LOG_INT(e->response.status), "attempts", LOG_INT(d->attempts), NULL);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/digest.h"
@@ -945,6 +947,21 @@ static void hmac_is_that_of_the_standard(void **state)
                 "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
 
+static void a_pause_doubles_up_to_its_limit(void **state)
+{
+    (void)state;
+    static const int64_t pauses[] = {20, 40, 80, 160, 200, 200};
+    for (unsigned n = 0; n < sizeof pauses / sizeof *pauses; n++)
+        assert_int_equal(backoff_pause(20, 200, n), pauses[n]);
+    assert_int_equal(backoff_pause(25, 200, 3), 200); /* exactly */
+    assert_int_equal(backoff_pause(200, 100, 0), 100);
+    for (unsigned n = 40; n < 200; n++)
+        assert_int_equal(backoff_pause(20, 200, n), 200);
+    assert_int_equal(backoff_pause(20, INT64_MAX, 58), INT64_C(20) << 58);
+    assert_int_equal(backoff_pause(20, INT64_MAX, 59), INT64_MAX);
+    assert_int_equal(backoff_pause(20, 200, UINT_MAX), 200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -962,6 +979,7 @@ int main(void)
         cmocka_unit_test(a_vector_grows_zeroed_and_keeps_its_memory_when_cleared),
         cmocka_unit_test(the_system_clocks_run_forwards),
         cmocka_unit_test(a_fake_clock_stands_still_until_told),
+        cmocka_unit_test(a_pause_doubles_up_to_its_limit),
         cmocka_unit_test(stepping_a_fake_clock_moves_the_wall_alone),
         cmocka_unit_test(times_are_rfc_3339_with_milliseconds),
         cmocka_unit_test(times_that_do_not_fit_show_as_the_first_or_last_that_does),

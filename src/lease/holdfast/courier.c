@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "base/backoff.h"
 #include "base/wait.h"
 #include "lease/holdfast/courier.h"
 
@@ -195,11 +196,9 @@ static void again(struct job *job, enum client_result result)
 {
     struct service *s = job->service;
     int64_t now_us = wait_now_us(), pause_us = 0;
-    if (job->n_tries % s->n_configured == 0) {
-        unsigned rounds = job->n_tries / (unsigned)s->n_configured;
-        pause_us = PAUSE_MIN_US << (rounds < 4 ? rounds : 4);
-        pause_us = pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US;
-    }
+    if (job->n_tries % s->n_configured == 0)
+        pause_us =
+            backoff_pause(PAUSE_MIN_US, PAUSE_MAX_US, job->n_tries / (unsigned)s->n_configured);
     if (job->is_cancelled || s->stop || now_us + pause_us >= job->until_us) {
         finish_without(job, result);
         return;

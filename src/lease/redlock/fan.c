@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/wait.h"
 #include "lease/redlock/redlock.h"
 
@@ -33,7 +34,8 @@ static bool is_down(const struct redlock *r, size_t i)
 static void note_failure(struct redlock *r, size_t i, bool timed_out)
 {
     unsigned n = atomic_fetch_add(&r->health->down[i].failures, 1);
-    int64_t pause_us = timed_out ? (10 * PAUSE_US) << (n < 4 ? n : 4) : PAUSE_US << (n < 3 ? n : 3);
+    int64_t pause_us = timed_out ? backoff_pause(10 * PAUSE_US, 160 * PAUSE_US, n)
+                                 : backoff_pause(PAUSE_US, 8 * PAUSE_US, n);
     atomic_store(&r->health->down[i].until_us, clock_boot_us(r->clock) + pause_us);
 }
 

@@ -8,14 +8,13 @@
 #ifndef HF_ETCD_ADDRESS_H
 #define HF_ETCD_ADDRESS_H
 
-#include "base/fault.h"
+#include "net/url.h"
 
-#define ETCD_ENDPOINTS_MAX 16
 #define ETCD_PREFIX_MAX 128
 
 struct etcd_address {
     size_t n_endpoints;                   /* at least one */
-    char *endpoints[ETCD_ENDPOINTS_MAX];  /* "http://host:port" or "https://host:port" */
+    char *endpoints[URL_HOSTS_MAX];       /* "http://host:port" or "https://host:port" */
     char *user, *password;                /* both or none */
     char *ca_file, *cert_file, *key_file; /* may be NULL */
     char *prefix;                         /* at most ETCD_PREFIX_MAX bytes */

@@ -7,16 +7,24 @@
 
 #include "base/status.h"
 
-#define PORT_DEFAULT 6379
-#define SENTINEL_PORT_DEFAULT 26379
 #define DB_MAX 1000000
-#define HOST_LEN_MAX 255
 #define REPLICAS_MAX 1000
 #define REPLICAS_TIMEOUT_MAX_MS 3600000
 
+static const struct url_form tcp = {.kind = "the Redis URL",
+                                    .scheme = "redis",
+                                    .tls_scheme = "rediss",
+                                    .port = 6379,
+                                    .has_path = true};
+static const struct url_form sentinel = {.kind = "the Redis URL",
+                                         .scheme = "redis+sentinel",
+                                         .tls_scheme = "rediss+sentinel",
+                                         .port = 26379,
+                                         .has_path = true};
+
 static enum hf_result bad(struct hf_fault *fault, const char *what)
 {
-    return fault_set(fault, HF_BAD_REQUEST, "the Redis URL: %s", what);
+    return url_bad(&tcp, what, fault);
 }
 
 /* Returns -1 if the text is not a number from 0 to `max`. */
@@ -33,283 +41,164 @@ static int number(const char *text, size_t len, int max)
     return n <= max ? (int)n : -1;
 }
 
-static int hex(char c)
+bool redis_address_set_db(struct redis_address *a, const char *text, size_t len)
 {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
+    a->db = number(text, len, DB_MAX);
+    return a->db >= 0;
 }
 
-/* Decodes %XX.  Returns NULL if a % is not followed by two hex digits, or is %00. */
-static char *decoded(const char *text, size_t len)
+enum hf_result redis_address_set_login(struct redis_address *a, const struct url *u,
+                                       struct hf_fault *fault)
 {
-    char *out = hf_alloc(len + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-        if (c == '%') {
-            int high = i + 2 < len ? hex(text[i + 1]) : -1;
-            int low = i + 2 < len ? hex(text[i + 2]) : -1;
-            c = high < 0 || low < 0 ? '\0' : (char)(16 * high + low);
-            i += 2;
-        }
-        if (c == '\0') {
-            free(out);
-            return NULL;
-        }
-        out[n++] = c;
-    }
-    return out;
+    enum hf_result result = url_login(u, &a->user, &a->password, fault);
+    if (result == HF_DONE && u->login.text && !a->password)
+        return url_bad(u->form, "before @ comes user:password or :password", fault);
+    if (result == HF_DONE && a->password && !*a->password)
+        return url_bad(u->form, "the password is empty", fault);
+    return result;
 }
 
-static enum hf_result parse_login(const char *text, size_t len, struct redis_address *a,
-                                  struct hf_fault *fault)
+static enum hf_result parse_parameters(const struct url *u, struct redis_address *a,
+                                       struct hf_fault *fault)
 {
-    const char *colon = memchr(text, ':', len);
-    if (!colon)
-        return bad(fault, "before @ comes user:password or :password");
-    size_t user_len = (size_t)(colon - text);
-    a->user = user_len ? decoded(text, user_len) : NULL;
-    a->password = decoded(colon + 1, len - user_len - 1);
-    if (!a->password || (user_len && !a->user))
-        return bad(fault, "a % in user or password is not followed by two hex digits");
-    if (!*a->password)
-        return bad(fault, "the password is empty");
-    return HF_DONE;
-}
-
-/* Reads host, host:port, [v6] or [v6]:port. */
-static enum hf_result parse_host(const char *text, size_t len, int port_default,
-                                 struct redis_node *ret, struct hf_fault *fault)
-{
-    const char *host = text, *end = text + len, *after;
-    if (len > 0 && *text == '[') {
-        host = text + 1;
-        after = memchr(text, ']', len);
-        if (!after)
-            return bad(fault, "a [ without ]");
-        len = (size_t)(after++ - host);
-    } else {
-        after = memchr(text, ':', len);
-        after = after ? after : end;
-        len = (size_t)(after - host);
-    }
-    if (len == 0 || len > HOST_LEN_MAX)
-        return bad(fault, "there is no host, or it is too long");
-    ret->port = port_default;
-    if (after < end) {
-        ret->port = *after == ':' ? number(after + 1, (size_t)(end - after - 1), 65535) : -1;
-        if (ret->port <= 0)
-            return bad(fault, "the port is not a number from 1 to 65535 (IPv6 goes in brackets)");
-    }
-    ret->host = hf_strndup(host, len);
-    return HF_DONE;
-}
-
-/* ---- parameters ---- */
-
-static enum hf_result parse_text(const char *value, size_t len, char **ret, struct hf_fault *fault)
-{
-    char *text = decoded(value, len);
-    if (!text || !*text) {
-        free(text);
-        return bad(fault, "a parameter is empty, or a % in it is not followed by two hex digits");
-    }
-    free(*ret);
-    *ret = text;
-    return HF_DONE;
-}
-
-static enum hf_result parse_number(const char *value, size_t len, int max, int *ret,
-                                   struct hf_fault *fault)
-{
-    int n = number(value, len, max);
-    if (n < 0)
-        return bad(fault, "the parameters db, min_replicas and replicas_timeout are numbers");
-    *ret = n;
-    return HF_DONE;
-}
-
-/* Reads one NAME=VALUE. */
-static enum hf_result parse_parameter(const char *text, size_t len, struct redis_address *a,
-                                      struct hf_fault *fault)
-{
-    const struct {
-        const char *name;
-        bool allowed;
-        char **ret;
-    } texts[] = {
-        {"cacert=", a->tls, &a->cacert},
-        {"cert=", a->tls, &a->cert},
-        {"key=", a->tls, &a->key},
-        {"sentinel_user=", a->n_sentinels > 0, &a->sentinel_user},
-        {"sentinel_password=", a->n_sentinels > 0, &a->sentinel_password},
+    char *db = NULL, *min_replicas = NULL, *timeout = NULL;
+    bool has_sentinels = u->form == &sentinel;
+    const struct url_parameter known[] = {
+        {"db", &db, true},
+        {"min_replicas", &min_replicas, true},
+        {"replicas_timeout", &timeout, true},
+        {"cacert", &a->cacert, a->tls},
+        {"cert", &a->cert, a->tls},
+        {"key", &a->key, a->tls},
+        {"sentinel_user", &a->sentinel_user, has_sentinels},
+        {"sentinel_password", &a->sentinel_password, has_sentinels},
     };
-    int timeout_ms = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        size_t n = strlen(texts[i].name);
-        if (len >= n && memcmp(text, texts[i].name, n) == 0 && texts[i].allowed)
-            return parse_text(text + n, len - n, texts[i].ret, fault);
-    }
-    if (len >= 3 && memcmp(text, "db=", 3) == 0)
-        return parse_number(text + 3, len - 3, DB_MAX, &a->db, fault);
-    if (len >= 13 && memcmp(text, "min_replicas=", 13) == 0)
-        return parse_number(text + 13, len - 13, REPLICAS_MAX, &a->min_replicas, fault);
-    if (len < 17 || memcmp(text, "replicas_timeout=", 17) != 0)
-        return bad(fault, "the parameters after ? are db=N, min_replicas=N and "
-                          "replicas_timeout=MS; with rediss: also cacert=, cert= and key=; with "
-                          "sentinels also sentinel_user= and sentinel_password=");
     enum hf_result result =
-        parse_number(text + 17, len - 17, REPLICAS_TIMEOUT_MAX_MS, &timeout_ms, fault);
-    if (result == HF_DONE && timeout_ms == 0)
-        return bad(fault, "replicas_timeout is 0");
-    if (result == HF_DONE)
-        a->replicas_timeout_ms = timeout_ms;
-    return result;
+        url_parameters(u, known, sizeof known / sizeof *known,
+                       "the parameters after ? are db=N, min_replicas=N and replicas_timeout=MS; "
+                       "with rediss: also cacert=, cert= and key=; with sentinels also "
+                       "sentinel_user= and sentinel_password=",
+                       fault);
+    int timeout_ms = REDIS_REPLICAS_TIMEOUT_MS;
+    if (min_replicas)
+        a->min_replicas = number(min_replicas, strlen(min_replicas), REPLICAS_MAX);
+    if (timeout)
+        timeout_ms = number(timeout, strlen(timeout), REPLICAS_TIMEOUT_MAX_MS);
+    a->replicas_timeout_ms = timeout_ms;
+    bool are_numbers =
+        (!db || redis_address_set_db(a, db, strlen(db))) && a->min_replicas >= 0 && timeout_ms >= 0;
+    free(db);
+    free(min_replicas);
+    free(timeout);
+    if (result == HF_DONE && !are_numbers)
+        return bad(fault, "the parameters db, min_replicas and replicas_timeout are numbers");
+    return result == HF_DONE && timeout_ms == 0 ? bad(fault, "replicas_timeout is 0") : result;
 }
 
-/* Reads ?NAME=VALUE[&NAME=VALUE...]; "" means no parameters. */
-static enum hf_result parse_query(const char *query, struct redis_address *a,
+static enum hf_result parse_path(const struct url *u, struct redis_address *a,
+                                 struct hf_fault *fault)
+{
+    struct url_part name = u->path;
+    if (name.len > 0) {
+        name.text++;
+        name.len--;
+    }
+    if (u->form == &tcp)
+        return name.len == 0 || redis_address_set_db(a, name.text, name.len)
+                   ? HF_DONE
+                   : bad(fault, "after the host's / comes the number of the database (a / in a "
+                                "password is %2F)");
+    a->primary = name.len ? url_decoded(name) : NULL;
+    if (!a->primary || strchr(a->primary, '/'))
+        return bad(fault, "after the sentinels comes / and the name of the primary");
+    return HF_DONE;
+}
+
+static enum hf_result parse_hosts(const struct url *u, struct redis_address *a,
                                   struct hf_fault *fault)
 {
-    a->replicas_timeout_ms = REDIS_REPLICAS_TIMEOUT_MS;
-    while (*query) {
-        const char *end = strchrnul(query + 1, '&');
-        enum hf_result result = parse_parameter(query + 1, (size_t)(end - query - 1), a, fault);
-        if (result != HF_DONE)
-            return result;
-        query = end;
-    }
-    return !a->cert == !a->key ? HF_DONE
-                               : bad(fault, "the parameters cert and key belong together");
-}
-
-/* ---- the parts before ? ---- */
-
-/* Reads the login before an @, if there is one before `end`, and moves *rest behind the @. */
-static enum hf_result parse_before_at(const char **rest, const char *end, struct redis_address *a,
-                                      struct hf_fault *fault)
-{
-    const char *at = memrchr(*rest, '@', (size_t)(end - *rest));
-    if (!at)
-        return HF_DONE;
-    const char *login = *rest;
-    *rest = at + 1;
-    return parse_login(login, (size_t)(at - login), a, fault);
-}
-
-/* Reads host[:port],... into the sentinels. */
-static enum hf_result parse_sentinels(const char *text, const char *end, struct redis_address *a,
-                                      struct hf_fault *fault)
-{
-    for (;;) {
-        const char *comma = memchr(text, ',', (size_t)(end - text));
-        const char *stop = comma ? comma : end;
-        if (a->n_sentinels == REDIS_SENTINELS_MAX)
-            return bad(fault, "there are more than 16 sentinels");
-        struct redis_node *node = &a->sentinels[a->n_sentinels];
-        enum hf_result result =
-            parse_host(text, (size_t)(stop - text), SENTINEL_PORT_DEFAULT, node, fault);
-        if (result != HF_DONE)
-            return result;
-        a->n_sentinels++;
-        if (!comma)
-            return HF_DONE;
-        text = comma + 1;
-    }
-}
-
-static enum hf_result parse_sentinel_url(const char *rest, struct redis_address *a,
-                                         struct hf_fault *fault)
-{
-    const char *end = strchrnul(rest, '/');
-    enum hf_result result = parse_before_at(&rest, end, a, fault);
-    if (result == HF_DONE && *end != '/')
-        return bad(fault, "after the sentinels comes / and the name of the primary");
-    if (result == HF_DONE)
-        result = parse_sentinels(rest, end, a, fault);
+    struct url_host hosts[URL_HOSTS_MAX];
+    size_t n;
+    enum hf_result result = url_hosts(u, hosts, &n, fault);
     if (result != HF_DONE)
         return result;
-    const char *query = strchrnul(end, '?');
-    size_t len = (size_t)(query - end - 1);
-    a->primary = len > 0 ? decoded(end + 1, len) : NULL;
-    if (!a->primary || strchr(a->primary, '/'))
-        return bad(fault, "after the sentinels' / comes the name of the primary");
-    return parse_query(query, a, fault);
+    if (u->form == &tcp) {
+        a->host = hf_strndup(hosts[0].name.text, hosts[0].name.len);
+        a->port = hosts[0].port;
+        return n == 1 ? HF_DONE : bad(fault, "several hosts are for redis+sentinel://");
+    }
+    for (; a->n_sentinels < n; a->n_sentinels++) {
+        const struct url_host *host = &hosts[a->n_sentinels];
+        a->sentinels[a->n_sentinels] =
+            (struct redis_node){hf_strndup(host->name.text, host->name.len), host->port};
+    }
+    return HF_DONE;
 }
 
-static enum hf_result parse_tcp(const char *rest, struct redis_address *a, struct hf_fault *fault)
+static enum hf_result parse_url(const char *url, const struct url_form *form,
+                                struct redis_address *a, struct hf_fault *fault)
 {
-    const char *end = strchrnul(rest, '/');
-    enum hf_result result = parse_before_at(&rest, end, a, fault);
+    struct url u;
+    enum hf_result result = url_split(url, form, &u, fault);
     if (result != HF_DONE)
         return result;
-    const char *query = strchrnul(rest, '?');
-    result = parse_query(query, a, fault);
-    if (result != HF_DONE)
-        return result;
-    end = query < end ? query : end;
-    if (*end == '/' && end + 1 < query) {
-        a->db = number(end + 1, (size_t)(query - end - 1), DB_MAX);
-        if (a->db < 0)
-            return bad(fault, "after the host's / comes the number of the database (a / in a "
-                              "password is %2F)");
-    }
-    struct redis_node node = {0};
-    result = parse_host(rest, (size_t)(end - rest), PORT_DEFAULT, &node, fault);
-    a->host = node.host;
-    a->port = node.port;
+    a->tls = u.is_tls;
+    if ((result = redis_address_set_login(a, &u, fault)) == HF_DONE &&
+        (result = parse_parameters(&u, a, fault)) == HF_DONE &&
+        (result = parse_path(&u, a, fault)) == HF_DONE)
+        result = parse_hosts(&u, a, fault);
     return result;
 }
 
-/* Reads PATH or //[login@]/PATH.  Without a login the // counts as a part of the path. */
-static enum hf_result parse_unix(const char *rest, struct redis_address *a, struct hf_fault *fault)
+/* Reads PATH or //[login@]/PATH.  Without a login the // counts as a part of the path, and of
+ * several ? the last one begins the parameters. */
+static enum hf_result parse_unix(const char *path, struct redis_address *a, struct hf_fault *fault)
 {
-    if (strncmp(rest, "//", 2) == 0) {
-        const char *after = rest + 2;
-        enum hf_result result = parse_before_at(&after, strchrnul(after, '/'), a, fault);
-        if (result != HF_DONE)
-            return result;
-        if (a->password && *after != '/')
-            return bad(fault, "after @ comes the socket's path, which begins with /");
-        rest = a->password ? after : rest;
+    struct url u = {.form = &tcp};
+    bool has_slashes = strncmp(path, "//", 2) == 0;
+    const char *at = has_slashes ? memrchr(path + 2, '@', strcspn(path + 2, "/")) : NULL;
+    if (at) {
+        u.login = (struct url_part){path + 2, (size_t)(at - path - 2)};
+        path = at + 1;
     }
-    const char *query = strrchr(rest, '?');
-    query = query ? query : rest + strlen(rest);
-    enum hf_result result = parse_query(query, a, fault);
+    const char *query = strrchr(path, '?');
+    if (query)
+        u.query = (struct url_part){query + 1, strlen(query + 1)};
+    size_t len = query ? (size_t)(query - path) : strlen(path);
+    enum hf_result result = redis_address_set_login(a, &u, fault);
+    if (result == HF_DONE)
+        result = parse_parameters(&u, a, fault);
     if (result != HF_DONE)
         return result;
-    size_t len = (size_t)(query - rest);
+    if (at && *path != '/')
+        return bad(fault, "after @ comes the socket's path, which begins with /");
     if (len == 0 || len >= sizeof((struct sockaddr_un *)0)->sun_path)
         return bad(fault, "the socket's path is empty or longer than 107 bytes");
-    a->path = hf_strndup(rest, len);
+    a->path = hf_strndup(path, len);
     return HF_DONE;
 }
-
-static const struct {
-    const char *scheme;
-    bool tls;
-    enum hf_result (*parse)(const char *rest, struct redis_address *a, struct hf_fault *fault);
-} forms[] = {
-    {"redis://", false, parse_tcp},
-    {"rediss://", true, parse_tcp},
-    {"redis+unix:", false, parse_unix},
-    {"unix:", false, parse_unix},
-    {"redis+sentinel://", false, parse_sentinel_url},
-    {"rediss+sentinel://", true, parse_sentinel_url},
-};
 
 enum hf_result redis_address_parse(const char *url, struct redis_address *ret,
                                    struct hf_fault *fault)
 {
+    static const struct {
+        const char *prefix;
+        const struct url_form *form; /* NULL: a socket's path */
+    } forms[] = {
+        {"redis://", &tcp},
+        {"rediss://", &tcp},
+        {"redis+unix:", NULL},
+        {"unix:", NULL},
+        {"redis+sentinel://", &sentinel},
+        {"rediss+sentinel://", &sentinel},
+    };
     struct redis_address a = {0};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        size_t len = strlen(forms[i].scheme);
-        if (strncmp(url, forms[i].scheme, len) != 0)
+        size_t len = strlen(forms[i].prefix);
+        if (strncmp(url, forms[i].prefix, len) != 0)
             continue;
-        a.tls = forms[i].tls;
-        enum hf_result result = forms[i].parse(url + len, &a, fault);
+        enum hf_result result = forms[i].form ? parse_url(url, forms[i].form, &a, fault)
+                                              : parse_unix(url + len, &a, fault);
         if (result == HF_DONE)
             *ret = a;
         else
@@ -340,25 +229,18 @@ void redis_address_copy(const struct redis_address *from, struct redis_address *
     *ret = a;
 }
 
-static void free_secret(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
-
 void redis_address_close(struct redis_address *a)
 {
     free(a->host);
     free(a->path);
     free(a->user);
-    free_secret(a->password);
+    url_free_secret(a->password);
     free(a->cacert);
     free(a->cert);
     free(a->key);
     free(a->primary);
     free(a->sentinel_user);
-    free_secret(a->sentinel_password);
+    url_free_secret(a->sentinel_password);
     for (size_t i = 0; i < a->n_sentinels; i++)
         free(a->sentinels[i].host);
     *a = (struct redis_address){0};

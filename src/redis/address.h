@@ -15,9 +15,8 @@
 #ifndef HF_REDIS_ADDRESS_H
 #define HF_REDIS_ADDRESS_H
 
-#include "base/fault.h"
+#include "net/url.h"
 
-#define REDIS_SENTINELS_MAX 16
 #define REDIS_REPLICAS_TIMEOUT_MS 500
 
 struct redis_node {
@@ -32,7 +31,7 @@ struct redis_address {
     bool tls;
     char *cacert, *cert, *key; /* files for TLS; may be NULL */
     /* If there are sentinels, they know the address of the primary that is called `primary`. */
-    struct redis_node sentinels[REDIS_SENTINELS_MAX];
+    struct redis_node sentinels[URL_HOSTS_MAX];
     size_t n_sentinels;
     char *primary, *sentinel_user, *sentinel_password;
     /* A grant counts once this many replicas have it; 0: at once. */
@@ -44,6 +43,11 @@ struct redis_address {
  * it may contain a password. */
 HF_MUST_USE enum hf_result redis_address_parse(const char *url, struct redis_address *ret,
                                                struct hf_fault *fault);
+/* Parts of an address, for drivers whose URLs name several servers.  Returns false if the text is
+ * no number of a database. */
+bool redis_address_set_db(struct redis_address *a, const char *text, size_t len);
+HF_MUST_USE enum hf_result redis_address_set_login(struct redis_address *a, const struct url *u,
+                                                   struct hf_fault *fault);
 void redis_address_copy(const struct redis_address *from, struct redis_address *ret);
 /* Overwrites passwords before it frees them.  Accepts a zeroed address. */
 void redis_address_close(struct redis_address *a);

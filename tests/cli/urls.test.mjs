@@ -28,9 +28,9 @@ const gates = {
 };
 // Those of locks alone, a group for each driver.
 const locks = {
-  'redlock://': /a server is empty/,
+  'redlock://': /a host is missing/,
   'redlock://h1,h2': /at least three servers/,
-  'redlock://:secret@h1,,h3': /a server is empty/,
+  'redlock://:secret@h1,,h3': /a host is missing/,
   'redlock://:secret@h1,h1,h2': /a server is named twice/,
   'redlock://:secret@h1:x,h2,h3': /the port is not a number/,
   'redlock://:secret%zz@h1,h2,h3': /two hex digits/,
@@ -55,9 +55,9 @@ const locks = {
 
   'zookeeper://': /a host is missing/,
   'zookeeper://me:secret@h1,,h2': /a host is missing/,
-  'zookeeper://h:secret': /a port is not a number/,
+  'zookeeper://h:secret': /the port is not a number/,
   'zookeeper://secret@h': /user:password/,
-  'zookeeper://me:secret%@h': /two hexadecimal digits/,
+  'zookeeper://me:secret%@h': /two hex digits/,
   'zookeeper://me:secret@h/a//b': /a part that is empty/,
 
   'holdfast://': /a host is missing/,
@@ -72,7 +72,7 @@ const locks = {
 
   'rediss://secret@h': /before @ comes user:password or :password/,
   'rediss://me:secret@h:1x': /the port is not a number/,
-  'rediss://me:secret@h?cert=/x': /cert and key belong together/,
+  'rediss://me:secret@h?cert=/x': /cert and key go together/,
   'redis://me:secret@h?secret=1': /the parameters after \?/,
   'redis://h?min_replicas=secret': /are numbers/,
   'redis+sentinel://me:secret@h': /the name of the primary/,

@@ -9,15 +9,13 @@
 #ifndef HF_LEASE_HOLDFAST_ADDRESS_H
 #define HF_LEASE_HOLDFAST_ADDRESS_H
 
-#include "base/fault.h"
-
-#define HOLDFAST_SERVERS_MAX 16
+#include "net/url.h"
 
 struct holdfast_address {
-    size_t n_servers;                    /* at least one */
-    char *servers[HOLDFAST_SERVERS_MAX]; /* "http://host:port" or "https://host:port" */
-    char *access_key;                    /* NULL: none */
-    int64_t ttl_ms;                      /* 0: as each lock asks */
+    size_t n_servers;             /* at least one */
+    char *servers[URL_HOSTS_MAX]; /* "http://host:port" or "https://host:port" */
+    char *access_key;             /* NULL: none */
+    int64_t ttl_ms;               /* 0: as each lock asks */
     bool cache;
     char *ca_file, *cert_file, *key_file; /* may be NULL */
 };

@@ -1,107 +1,51 @@
 /* See address.h. */
 #include "lease/zookeeper/address.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/hex.h"
 #include "base/status.h"
 
-#define SCHEME "zookeeper://"
-#define DEFAULT_PORT 2181
 #define ROOT_NAME "/holdfast"
 #define REPEATED_MIN 8
 
+static const struct url_form form = {
+    .kind = "the ZooKeeper URL", .scheme = "zookeeper", .port = 2181, .has_path = true};
+
 static enum hf_result bad(struct hf_fault *fault, const char *what)
 {
-    return fault_set(fault, HF_BAD_REQUEST, "ZooKeeper URL: %s", what);
+    return url_bad(&form, what, fault);
 }
 
-/* Replaces %XX by the byte in place.  Returns false if there is no such byte, or if it is a NUL. */
-static bool percent_decode(char *text)
-{
-    char *out = text;
-    for (const char *in = text; *in; in++) {
-        if (*in != '%') {
-            *out++ = *in;
-            continue;
-        }
-        int high = hex_digit(in[1]), low = high < 0 ? -1 : hex_digit(in[2]);
-        if (low < 0 || high * 16 + low == 0)
-            return false;
-        *out++ = (char)(high * 16 + low);
-        in += 2;
-    }
-    *out = '\0';
-    return true;
-}
-
-static enum hf_result read_user(const char *text, size_t len, struct zk_address *ret,
-                                struct hf_fault *fault)
-{
-    ret->user_password = hf_strndup(text, len);
-    char *colon = strchr(ret->user_password, ':');
-    if (!colon || colon == ret->user_password)
-        return bad(fault, "before @ there must be user:password");
-    if (!percent_decode(ret->user_password))
-        return bad(fault, "% in the user or password is not followed by two hexadecimal digits");
-    return HF_DONE;
-}
-
-static bool is_host_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("-._:[]%", c));
-}
-
-/* Appends "host:port". */
-static enum hf_result read_host(const char *text, size_t len, struct buf *hosts,
-                                struct hf_fault *fault)
-{
-    size_t host_len = len;
-    for (size_t i = 0; i < len; i++)
-        if (!is_host_char(text[i]))
-            return bad(fault, "a host name has a character that cannot be in it");
-    const char *colon = memrchr(text, ':', len);
-    if (colon && memchr(colon, ']', len - (size_t)(colon - text)))
-        colon = NULL; /* it belongs to an IPv6 address in brackets */
-    long port = DEFAULT_PORT;
-    if (colon) {
-        host_len = (size_t)(colon - text);
-        char *end;
-        port = strtol(colon + 1, &end, 10);
-        if (end == colon + 1 || end != text + len || port < 1 || port > 65535)
-            return bad(fault, "a port is not a number from 1 to 65535");
-    }
-    if (host_len == 0)
-        return bad(fault, "a host is missing");
-    buf_printf(hosts, "%s%.*s:%ld", hosts->len ? "," : "", (int)host_len, text, port);
-    return HF_DONE;
-}
-
-static enum hf_result read_hosts(const char *text, size_t len, struct zk_address *ret,
+static enum hf_result read_login(const struct url *u, struct zk_address *ret,
                                  struct hf_fault *fault)
 {
-    struct buf hosts = {0};
-    enum hf_result result = HF_DONE;
-    for (const char *end = text + len; result == HF_DONE;) {
-        const char *comma = memchr(text, ',', (size_t)(end - text));
-        size_t one = (size_t)((comma ? comma : end) - text);
-        if (++ret->n_hosts > ZK_HOSTS_MAX)
-            result = bad(fault, "more than 16 hosts");
-        else
-            result = read_host(text, one, &hosts, fault);
-        if (!comma)
-            break;
-        text = comma + 1;
-    }
-    if (result == HF_DONE)
-        ret->hosts = hf_strndup(hosts.data, hosts.len);
-    buf_close(&hosts);
+    char *user = NULL, *password = NULL;
+    enum hf_result result = url_login(u, &user, &password, fault);
+    if (result == HF_DONE && u->login.text && !(user && password))
+        result = bad(fault, "before @ comes user:password");
+    if (result == HF_DONE && u->login.text)
+        ret->user_password = url_decoded(u->login);
+    free(user);
+    url_free_secret(password);
     return result;
+}
+
+static enum hf_result read_hosts(const struct url *u, struct zk_address *ret,
+                                 struct hf_fault *fault)
+{
+    struct url_host hosts[URL_HOSTS_MAX];
+    enum hf_result result = url_hosts(u, hosts, &ret->n_hosts, fault);
+    struct buf text = {0};
+    if (result != HF_DONE)
+        return result;
+    for (size_t i = 0; i < ret->n_hosts; i++) {
+        buf_str(&text, i ? "," : "");
+        url_put_host(&hosts[i], &text);
+    }
+    buf_char(&text, '\0');
+    ret->hosts = text.data;
+    return HF_DONE;
 }
 
 /* When the client library has tried every server of its list it rests for a sixtieth of the
@@ -117,15 +61,17 @@ static void repeat_hosts(struct zk_address *a)
 }
 
 /* Every part of the path must be a name that ZooKeeper accepts. */
-static enum hf_result read_chroot(const char *text, struct zk_address *ret, struct hf_fault *fault)
+static enum hf_result read_chroot(struct url_part path, struct zk_address *ret,
+                                  struct hf_fault *fault)
 {
-    size_t len = strlen(text);
+    const char *text = path.text ? path.text : "";
+    size_t len = path.len;
     if (len && text[len - 1] == '/')
         len--;
     if (len > ZK_CHROOT_MAX)
         return bad(fault, "the path has more than 200 bytes");
     for (size_t i = 0; i < len; i++) {
-        if (text[i] <= ' ' || text[i] > '~' || text[i] == '?' || text[i] == '#')
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '#')
             return bad(fault, "the path has a character that cannot be in it");
         if (text[i] != '/')
             continue;
@@ -143,18 +89,15 @@ static enum hf_result read_chroot(const char *text, struct zk_address *ret, stru
 
 enum hf_result zk_address_parse(const char *url, struct zk_address *ret, struct hf_fault *fault)
 {
-    const char *text = url + strlen(SCHEME);
     struct zk_address a = {0};
-    size_t len = strcspn(text, "/");
-    const char *at = memrchr(text, '@', len);
-    enum hf_result result = HF_DONE;
-    if (at)
-        result = read_user(text, (size_t)(at - text), &a, fault);
-    const char *hosts = at ? at + 1 : text;
-    if (result == HF_DONE)
-        result = read_hosts(hosts, (size_t)(text + len - hosts), &a, fault);
-    if (result == HF_DONE)
-        result = read_chroot(text + len, &a, fault);
+    struct url u;
+    enum hf_result result = url_split(url, &form, &u, fault);
+    if (result != HF_DONE)
+        return result;
+    if ((result = read_login(&u, &a, fault)) == HF_DONE &&
+        (result = read_hosts(&u, &a, fault)) == HF_DONE &&
+        (result = url_parameters(&u, NULL, 0, "there are no parameters", fault)) == HF_DONE)
+        result = read_chroot(u.path, &a, fault);
     if (result == HF_DONE) {
         repeat_hosts(&a);
         *ret = a;
@@ -166,9 +109,7 @@ enum hf_result zk_address_parse(const char *url, struct zk_address *ret, struct 
 
 void zk_address_close(struct zk_address *a)
 {
-    if (a->user_password)
-        explicit_bzero(a->user_password, strlen(a->user_password));
-    free(a->user_password);
+    url_free_secret(a->user_password);
     free(a->hosts);
     free(a->servers);
     free(a->root);

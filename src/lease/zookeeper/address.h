@@ -7,11 +7,8 @@
 #ifndef HF_LEASE_ZOOKEEPER_ADDRESS_H
 #define HF_LEASE_ZOOKEEPER_ADDRESS_H
 
-#include <stddef.h>
+#include "net/url.h"
 
-#include "base/fault.h"
-
-#define ZK_HOSTS_MAX 16
 #define ZK_CHROOT_MAX 200
 
 struct zk_address {

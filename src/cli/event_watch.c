@@ -7,6 +7,7 @@
 
 #include "base/wait.h"
 #include "cli/render.h"
+#include "net/sse.h"
 
 #define RETRY_MS 1000
 #define RETRY_MAX_MS 60000
@@ -14,10 +15,7 @@
 
 struct watch {
     struct call *call;
-    struct buf line;       /* that has begun to arrive */
-    struct buf data, name; /* of the message that has begun to arrive */
-    char last_id[32];
-    int64_t retry_ms;
+    struct sse events;
     bool has_arrived; /* something, since this connection was made */
     bool is_full;     /* standard output takes no more */
 };
@@ -67,83 +65,30 @@ static void put_other_message(struct buf *b, const char *name, const json_t *mes
     buf_char(b, '\n');
 }
 
-static void print_message(struct watch *w)
+static bool print_message(void *ctx, const char *name, const char *data)
 {
+    struct watch *w = ctx;
     struct buf b = {0};
-    buf_char(&w->data, '\0');
-    buf_char(&w->name, '\0');
-    const char *name = w->name.len > 1 ? w->name.data : "message";
     if (w->call->json) {
-        buf_str(&b, w->data.data);
+        buf_str(&b, data);
         buf_char(&b, '\n');
     } else {
-        json_t *message = json_loads(w->data.data, JSON_DECODE_ANY, NULL);
+        json_t *message = json_loads(data, JSON_DECODE_ANY, NULL);
         if (strcmp(name, "seats") == 0)
             put_seats_message(&b, message);
         else
-            put_other_message(&b, name, message);
+            put_other_message(&b, *name ? name : "message", message);
         json_decref(message);
     }
-    w->is_full |= resource_print(w->call, &b) != EXIT_SUCCESS;
-}
-
-/* ---- the protocol ---- */
-
-static void take_field(struct watch *w, const char *line, size_t len)
-{
-    const char *colon = memchr(line, ':', len);
-    size_t name_len = colon ? (size_t)(colon - line) : len;
-    const char *value = colon ? colon + 1 : line + len;
-    value += value < line + len && *value == ' ';
-    size_t value_len = (size_t)(line + len - value);
-    if (name_len == 2 && memcmp(line, "id", 2) == 0 && value_len < sizeof w->last_id) {
-        memcpy(w->last_id, value, value_len);
-        w->last_id[value_len] = '\0';
-    } else if (name_len == 5 && memcmp(line, "event", 5) == 0) {
-        w->name.len = 0;
-        buf_put(&w->name, value, value_len);
-    } else if (name_len == 4 && memcmp(line, "data", 4) == 0) {
-        if (w->data.len)
-            buf_char(&w->data, '\n');
-        buf_put(&w->data, value, value_len);
-    } else if (name_len == 5 && memcmp(line, "retry", 5) == 0) {
-        long long ms = atoll(value); /* the line has an end */
-        w->retry_ms = ms < 0 ? 0 : ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms;
-    }
-}
-
-static void take_line(struct watch *w)
-{
-    size_t len = w->line.len;
-    if (len && w->line.data[len - 1] == '\r')
-        len--;
-    if (len == 0 && w->data.len)
-        print_message(w);
-    if (len == 0)
-        w->data.len = w->name.len = 0;
-    else
-        take_field(w, w->line.data, len);
-    w->line.len = 0;
+    w->is_full = resource_print(w->call, &b) != EXIT_SUCCESS;
+    return !w->is_full;
 }
 
 static bool on_body(void *ctx, const char *data, size_t len)
 {
     struct watch *w = ctx;
     w->has_arrived = true;
-    while (len > 0 && !w->is_full) {
-        const char *end = memchr(data, '\n', len);
-        size_t n = end ? (size_t)(end - data) : len;
-        if (w->line.len + w->data.len + n > MESSAGE_LEN_MAX)
-            return false;
-        buf_put(&w->line, data, n);
-        buf_char(&w->line, '\0'); /* for atoll */
-        w->line.len--;
-        if (end)
-            take_line(w);
-        data += n + (end != NULL);
-        len -= n + (end != NULL);
-    }
-    return !w->is_full;
+    return sse_take(&w->events, data, len);
 }
 
 /* ---- connections ---- */
@@ -152,10 +97,10 @@ static bool on_body(void *ctx, const char *data, size_t len)
 static int follow_once(struct watch *w, const char *path, struct hf_err *err)
 {
     struct call *c = w->call;
-    w->line.len = w->data.len = w->name.len = 0;
+    sse_begin(&w->events);
     w->has_arrived = false;
     enum hf_status status =
-        remote_stream(&c->remote, path, w->last_id, on_body, w, &c->answer, err);
+        remote_stream(&c->remote, path, w->events.last_id, on_body, w, &c->answer, err);
     if (w->is_full)
         return EXIT_NO_BACK_END;
     if (status == HF_INVALID_REQUEST) {
@@ -193,19 +138,22 @@ static int follow(struct watch *w, const char *path)
             cli_say(c->remote.command, "%s", err.msg);
             return EXIT_NO_BACK_END;
         }
-        wait_sleep_us(w->retry_ms * 1000);
+        int64_t retry_ms = w->events.retry_ms;
+        wait_sleep_us((retry_ms < RETRY_MAX_MS ? retry_ms : RETRY_MAX_MS) * 1000);
     }
 }
 
 int event_watch(struct call *c)
 {
-    struct watch w = {.call = c, .retry_ms = RETRY_MS};
+    struct watch w = {.call = c,
+                      .events = {.on_message = print_message,
+                                 .ctx = &w,
+                                 .len_max = MESSAGE_LEN_MAX,
+                                 .retry_ms = RETRY_MS}};
     struct buf path = {0};
     resource_path(c, &path);
     int code = follow(&w, path.data);
     buf_close(&path);
-    buf_close(&w.line);
-    buf_close(&w.data);
-    buf_close(&w.name);
+    sse_close(&w.events);
     return code;
 }

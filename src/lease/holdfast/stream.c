@@ -6,11 +6,12 @@
 
 #include "base/hex.h"
 #include "lease/holdfast/service.h"
+#include "net/sse.h"
 
 /* A stream that is silent for longer is broken; the service writes every 15 s. */
 #define SILENCE_MS 40000
 #define RETRY_US INT64_C(500000)
-#define LINE_MAX_LEN ((size_t)64 << 10)
+#define MESSAGE_LEN_MAX ((size_t)64 << 10)
 
 struct stream {
     struct http_exchange x; /* the first member */
@@ -21,7 +22,8 @@ struct stream {
     bool is_running;
     bool is_connected; /* something has come */
     int64_t retry_us;  /* if it is not running: when it is started again */
-    struct buf url, text, event, data;
+    struct sse events;
+    struct buf url;
     struct http_header headers[2];
 };
 
@@ -40,7 +42,7 @@ static bool owner_parse(const char *text, uint8_t ret[LEASE_OWNER_SIZE])
     return true;
 }
 
-static void take_event(struct stream *s)
+static bool take_event(void *ctx, const char *event, const char *data)
 {
     static const struct {
         const char *name;
@@ -49,57 +51,34 @@ static void take_event(struct stream *s)
                  {"lost", CLIENT_EVENT_LOST},
                  {"wanted", CLIENT_EVENT_WANTED},
                  {"reset", CLIENT_EVENT_CONNECTED}};
+    const struct stream *s = ctx;
     struct client *c = s->seat->client;
-    json_t *json = json_loadb(s->data.data ? s->data.data : "", s->data.len, 0, NULL);
+    json_t *json = json_loads(data, 0, NULL);
     const char *name = json_string_value(json_object_get(json, "name"));
     uint8_t owner[LEASE_OWNER_SIZE];
     bool has_owner = owner_parse(json_string_value(json_object_get(json, "owner")), owner);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (s->event.len == strlen(known[i].name) &&
-            memcmp(s->event.data, known[i].name, s->event.len) == 0)
+        if (strcmp(event, known[i].name) == 0)
             client_event(c, known[i].kind, name, name ? strlen(name) : 0, has_owner ? owner : NULL,
                          json_integer_value(json_object_get(json, "fence")),
                          service_now_us(s->seat->service));
     json_decref(json);
-    s->event.len = s->data.len = 0;
-}
-
-static void take_line(struct stream *s, const char *line, size_t len)
-{
-    if (len > 0 && line[len - 1] == '\r')
-        len--;
-    if (len == 0)
-        take_event(s);
-    else if (len > 7 && memcmp(line, "event: ", 7) == 0)
-        buf_put(&s->event, line + 7, len - 7);
-    else if (len > 6 && memcmp(line, "data: ", 6) == 0)
-        buf_put(&s->data, line + 6, len - 6);
+    return true;
 }
 
 static bool take_body(void *ctx, const char *data, size_t len)
 {
     struct stream *s = ctx;
     struct service *service = s->seat->service;
-    if (s->text.len + len > LINE_MAX_LEN)
-        return false;
     pthread_mutex_lock(&service->mutex);
     if (!s->is_connected) {
         s->is_connected = true;
         client_event(s->seat->client, CLIENT_EVENT_CONNECTED, NULL, 0, NULL, 0,
                      service_now_us(service));
     }
-    buf_put(&s->text, data, len);
-    size_t from = 0;
-    for (const char *end;
-         from < s->text.len && (end = memchr(s->text.data + from, '\n', s->text.len - from));) {
-        take_line(s, s->text.data + from, (size_t)(end - s->text.data) - from);
-        from = (size_t)(end - s->text.data) + 1;
-    }
-    if (from > 0)
-        memmove(s->text.data, s->text.data + from, s->text.len - from);
-    s->text.len -= from;
+    bool more = sse_take(&s->events, data, len);
     pthread_mutex_unlock(&service->mutex);
-    return true;
+    return more;
 }
 
 /* ---- running ---- */
@@ -109,7 +88,8 @@ static void stream_done(struct http_exchange *x);
 static void stream_run(struct stream *s)
 {
     struct service *service = s->seat->service;
-    s->url.len = s->text.len = s->event.len = s->data.len = 0;
+    sse_begin(&s->events);
+    s->url.len = 0;
     buf_printf(&s->url, "%s/v1/sessions/%s/stream", service->servers[s->at].origin, s->session);
     buf_char(&s->url, '\0');
     s->x.request = (struct http_request){.method = "GET",
@@ -157,9 +137,7 @@ static void stream_close(struct seat *seat)
     if (s->url.data) /* it has the session's id */
         explicit_bzero(s->url.data, s->url.len);
     buf_close(&s->url);
-    buf_close(&s->text);
-    buf_close(&s->event);
-    buf_close(&s->data);
+    sse_close(&s->events);
     free(s);
     seat->stream = NULL;
 }
@@ -168,6 +146,7 @@ static void stream_open(struct seat *seat)
 {
     struct stream *s = hf_alloc(sizeof *s);
     s->seat = seat;
+    s->events = (struct sse){.on_message = take_event, .ctx = s, .len_max = MESSAGE_LEN_MAX};
     memcpy(s->session, client_session(seat->client), strlen(client_session(seat->client)));
     s->at = seat->service->at;
     seat->stream = s;

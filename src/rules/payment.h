@@ -1,5 +1,5 @@
 /* What a fact about a payment changes.  Pure: a function of the state that the fact meets, which
- * ARCHITECTURE.md shows as a table and tests/unit/test_payment.c walks cell by cell.
+ * rules/payment.md shows as a table and tests/unit/test_payment.c walks cell by cell.
  *
  * Money facts (authorized, captured, canceled) are monotone: the first of them decides, and
  * repetitions and late arrivals of the others change nothing more.  Everything before them is

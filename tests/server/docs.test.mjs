@@ -304,6 +304,37 @@ describe('docs/security.md', () => {
   });
 });
 
+const project = fileURLToPath(new URL('../..', import.meta.url));
+const words = (text) => text.split(/\s+/).filter(Boolean).length;
+
+// The map and the pages of the rooms: short enough to be read, and about files that there are.
+describe('ARCHITECTURE.md and the pages of the rooms', () => {
+  const folders = fs.readdirSync(path.join(project, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => `src/${name}`);
+  const read = (name) => fs.readFileSync(path.join(project, name), 'utf8');
+
+  it('are a map of at most 4,000 words, and one page of at most 700 for each folder of src', () => {
+    assert.ok(words(read('ARCHITECTURE.md')) <= 4000, `${words(read('ARCHITECTURE.md'))} words`);
+    assert.ok(folders.length >= 20, `${folders.length} folders`);
+    for (const folder of folders) {
+      const count = words(read(`${folder}/README.md`));
+      assert.ok(count >= 100 && count <= 700, `${folder}/README.md: ${count} words`);
+      assert.ok(read('ARCHITECTURE.md').includes(`](${folder}/README.md)`), `ARCHITECTURE.md does not lead to ${folder}`);
+    }
+  });
+
+  it('name files that there are', () => {
+    for (const file of ['ARCHITECTURE.md', 'web/README.md', ...folders.map((folder) => `${folder}/README.md`)]) {
+      const below = file === 'ARCHITECTURE.md' ? [] : fs.readdirSync(path.join(project, path.dirname(file)), { recursive: true }).map((name) => path.basename(name));
+      const names = [...read(file).matchAll(/(?<![\w.*/-])((?:[\w-]+\/)*[\w-]+\.(?:c|h|js|css|html))\b/g)].map(([, name]) => name);
+      assert.ok(names.length >= 3, file);
+      for (const name of names) {
+        const places = [name, `src/${name}`, path.join(path.dirname(file), name)].map((place) => path.join(project, place));
+        assert.ok(places.some((place) => fs.existsSync(place)) || below.includes(name), `${file}: there is no ${name}`);
+      }
+    }
+  });
+});
+
 // Returns the long flags in a text, without those of other programs that it mentions.
 const flags = (text) => [...new Set(text.match(/--[a-z][a-z-]+/g))].sort();
 // mdoc writes --listen as `Fl -listen`.

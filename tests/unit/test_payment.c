@@ -1,7 +1,7 @@
 /* The table of what a fact about a payment changes (rules/payment.h).  `rules` below states it as
- * ARCHITECTURE.md, "Checkout", does, and the test walks every cell: each case that can be put to
- * payment_apply is covered by exactly one line, and comes out as that line says.  The other
- * functions of payment.h, which derive what is owed from the state, have tables of their own. */
+ * rules/payment.md does, and the test walks every cell: each case that can be put to payment_apply
+ * is covered by exactly one line, and comes out as that line says.  The other functions of
+ * payment.h, which derive what is owed from the state, have tables of their own. */
 #include "support/fixtures.h"
 
 #include <stdio.h>

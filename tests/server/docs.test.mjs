@@ -199,6 +199,26 @@ describe('docs/plans.md', () => {
   });
 });
 
+describe('README.md', () => {
+  after(reap);
+
+  it('sells an event of its own in ten lines, with the output it shows', async () => {
+    const [{ command, expected }, ...others] = blocks(page('../README.md')).filter((block) => block.expected);
+    assert.deepEqual([others.length, command.trimEnd().split('\n').length], [0, 10]);
+    const server = await start();
+    const run = launch('dash', ['-eu', '-c', command.replace('$PWD/build', path.dirname(HOLDFAST))], {
+      env: { ...environment({}, false), HOLDFAST_SERVER: `http://${server.host}:${server.port}`, LC_ALL: 'C.UTF-8' },
+    });
+    const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);
+    const { code } = await run.done;
+    clearTimeout(timer);
+    assert.equal(code, 0, run.stderr);
+    assert.match(run.stdout.trimEnd(), pattern(expected));
+    assert.equal(run.stderr, '');
+    await server.stop();
+  });
+});
+
 describe('docs/payments.md', () => {
   after(reap);
   const text = page('payments.md');

@@ -1,4 +1,4 @@
-/* The engine's metrics; docs/operations.md explains each.  Updated by any thread. */
+/* The engine's metrics; docs/watch.md explains each.  Updated by any thread. */
 #ifndef HF_ENGINE_METRICS_H
 #define HF_ENGINE_METRICS_H
 

@@ -9,7 +9,7 @@
  * that begins with an HTTP request instead is told so, without TLS.
  *
  * An idle connection is this struct and nothing else; with TLS there is also OpenSSL's, see
- * docs/operations.md for its size.  From the first byte of a request to the last
+ * docs/secure.md for its size.  From the first byte of a request to the last
  * byte of its answer it has a block (block.h) and a struct request.  Bytes of a following request
  * that have come too early stay in the block or in the socket until the answer has been sent. While
  * a request waits or is answered, nothing is read, but the end of the client's direction is

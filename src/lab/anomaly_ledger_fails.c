@@ -76,7 +76,7 @@ const struct anomaly anomaly_ledger_fails = {
     .title = "Redis says yes, and the database fails",
     .moral = "Two stores do not commit together. If the second step fails, take the first back, "
              "and let a TTL do it where the process dies as well.",
-    .more = "docs/strategies.md (What the rows say); docs/operations.md (The gate)",
+    .more = "docs/strategies.md (What the rows say); docs/reference.md (The gate)",
     .actors = {"Ann", "Bob", SCENE_REDIS, SCENE_POSTGRES},
     .not_on_sqlite = "there is no gate in front of SQLite",
     .strategies = {"gate, then the ledger", "gate, then the ledger, and back if it fails"},

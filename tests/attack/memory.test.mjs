@@ -1,5 +1,5 @@
 // Clients that take memory: slow readers of lists, maps and streams, bodies and heads that never end.  The server neither
-// dies nor takes more than docs/operations.md says ("What all of them can take"), it serves honest clients meanwhile, and it gives
+// dies nor takes more than docs/secure.md says ("The ceiling of memory"), it serves honest clients meanwhile, and it gives
 // the memory back.  HF_SOAK=1 has the full numbers.
 //
 // The sanitizers' build takes memory of its own, so these tests run the product, build/holdfastd, which `make test` makes as well.
@@ -141,7 +141,7 @@ describe('all that takes memory at once', () => {
     const heads = soak ? 5000 : 1200;
     const bodies = soak ? 300 : 60;
     const idle = { resident: memory(server.pid, 'VmRSS'), size: memory(server.pid, 'VmSize') };
-    // docs/operations.md, "What all of them can take": answers; heads with their requests; 8 large bodies and the others up to
+    // docs/secure.md, "The ceiling of memory": answers; heads with their requests; 8 large bodies and the others up to
     // 64 KiB, in buffers that double; streams; what threads have under way.
     const ceiling = BUDGET * 9 / 8 + heads * 32 * 1024 + 8 * 16 * MIB + bodies * 128 * 1024 + 64 * MIB + 64 * MIB;
     execFileSync('prlimit', ['--pid', `${server.pid}`, `--as=${idle.size + ceiling}`]);

@@ -28,7 +28,7 @@ const PACE_MS = 100; // of all buyers: 15 holds a minute for each, below the def
 const HOLD_MS = 50;
 const CONTROL_FACTOR = 5;
 const EVENTS = 60; // so that a page of the list is long
-const MEMORY_MAX = 1024 * 1024 * 1024; // docs/operations.md, "On the internet", for the connections that the attackers make
+const MEMORY_MAX = 1024 * 1024 * 1024; // docs/secure.md, "The ceiling of memory", for the connections that the attackers make
 // Through a proxy that has room for 500 connections: slow clients are the proxy's to bear.
 const PROXIED = ['metadata', 'keys', 'idempotency', 'malformed', 'replays'];
 
@@ -89,7 +89,7 @@ function assertQuick(attacked, control, percent, what) {
   assertTook(mine, Math.max(HOLD_MS, CONTROL_FACTOR * its), text);
 }
 
-// What docs/operations.md lets one address have in `seconds`: `burst`, and so much more in each minute.
+// What docs/secure.md lets one address have in `seconds`: `burst`, and so much more in each minute.
 const share = (burst, perMinute, seconds) => burst + Math.ceil(perMinute * seconds / 60);
 
 const count = ({ answers }, status) => answers[status] ?? 0;

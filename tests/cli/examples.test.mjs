@@ -33,7 +33,7 @@ const script = (block) => block
 
 const sources = {
   ...Object.fromEntries(['holdfast.1', 'holdfastd.8', 'libholdfast.3'].map((name) => [name, blocksOfManual(name)])),
-  ...Object.fromEntries(['../README.md', 'cell.md', 'locks.md', 'fences.md', 'operations.md', 'scaling.md'].map((name) => [name, blocksOfGuide(name)])),
+  ...Object.fromEntries(['../README.md', 'cell.md', 'locks.md', 'fences.md', 'run.md', 'secure.md', 'backup.md', 'watch.md', 'reference.md', 'scaling.md'].map((name) => [name, blocksOfGuide(name)])),
 };
 // A script with `lock get` is one example; elsewhere each line is.
 const pieces = (block) => (block.includes('lock get') ? [block] : block.match(/^(?:.*\\\n)*.*$/gm));

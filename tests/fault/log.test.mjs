@@ -1,4 +1,4 @@
-// SQLite's log (holdfast.db-wal) stays within the bound that docs/operations.md names, however long batches
+// SQLite's log (holdfast.db-wal) stays within the bound that docs/run.md names, however long batches
 // follow one another, and grows beyond it only while another program reads the database.
 // backends: sqlite
 

@@ -13,7 +13,7 @@ import { assertTook, newKey, Server, sleep, until } from '../support/server.mjs'
 import { Stream } from '../support/stream.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
-const STOP_MS = 10_000; // docs/operations.md
+const STOP_MS = 10_000; // docs/run.md
 const WORKERS = 4;
 const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((statement) => /INSERT INTO holds\b/i.test(statement));
 const recover = (server) => until('it is ready again', async () => (await readiness(server)).status === 200);

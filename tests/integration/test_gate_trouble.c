@@ -315,7 +315,7 @@ static void errors_about_urls_and_passwords_do_not_contain_the_password(void **s
     redis_server_stop(&locked);
 }
 
-/* The rights that docs/operations.md lists, and no others. */
+/* The rights that docs/reference.md lists, and no others. */
 #define ACL_COMMANDS "+ping +select +evalsha +eval +mget +set +del +pttl +time +scan +unlink"
 
 static void the_documented_rights_are_enough_and_each_is_needed(void **state)

@@ -78,7 +78,7 @@ describe('docs/api.md', () => {
     assert.equal(wrong.join('\n'), '');
     assert.equal(run.stderr, '');
     const checks = help(HOLDFAST, 'verify', '--ledger', `sqlite:${server.database}`).match(/^I\d+ +ok /gm).length;
-    assert.deepEqual(page('operations.md').match(/\d+ checks, no violation/g), Array(2).fill(`${checks} checks, no violation`));
+    assert.deepEqual(page('backup.md').match(/\d+ checks, no violation/g), Array(2).fill(`${checks} checks, no violation`));
     await keyed.stop();
     await server.stop();
   });
@@ -110,7 +110,7 @@ describe('the limits', () => {
     const [body, event, plan, webhook] = [ki('http/request.h', 'BODY_MAX'), mi('api/routes.h', 'BODY_EVENT_MAX'), mi('api/routes.h', 'BODY_PLAN_MAX'), ki('checkout/webhook.h', 'WEBHOOK_LEN_MAX')];
     says('openapi.yaml', `Bodies are at most ${body}, that of an event ${event}, and ${plan} with a \`plan\`.`, `The body may have ${plan} then, and otherwise ${event}.`, `Bodies are at most ${webhook}.`);
     says('api.md', `send at most ${body}; for an event, ${event}, and ${plan} with a plan`);
-    says('operations.md', `| a body | ${body}; for an event ${event}, and ${plan} with a plan. Up to ${mi('http/request.h', 'BODY_DRAIN_MAX')} more is read`, `| a webhook; its age, in both directions | ${webhook}; 300 s |`);
+    says('reference.md', `| a body | ${body}; for an event ${event}, and ${plan} with a plan |`, `Up to ${mi('http/request.h', 'BODY_DRAIN_MAX')} more of a body that is too large is read`, `| a webhook; its age, in both directions | ${webhook}; 300 s |`);
     says('plans.md', `${plan}; without one, ${event}`);
     assert.ok(source('api/events.c').includes(`body must have at most ${defined('api/routes.h', 'BODY_EVENT_MAX')} bytes without a plan`));
   });
@@ -119,16 +119,17 @@ describe('the limits', () => {
     const [head, fields] = [ki('http/parse.h', 'HEAD_LEN_MAX'), n('http/parse.h', 'FIELDS_MAX')];
     says('openapi.yaml', `Request line and headers are at most ${head} and ${fields} fields`);
     says('api.md', `send at most ${head} of request line and headers, in at most ${fields} fields`);
-    says('operations.md', `| request line and headers | ${head} together, ${fields} fields;`);
+    says('reference.md', `| request line and headers | ${head} together, ${fields} fields;`);
   });
 
   it('of names and texts', () => {
     const [name, plan, event] = [n('model/limits.h', 'NAME_CHARS_MAX'), n('model/limits.h', 'PLAN_TEXT_CHARS_MAX'), n('venue/event_parse.c', 'EVENT_NAME_CHARS_MAX')];
-    says('operations.md', `| names of sections, rows, areas, tiers, categories, channels and labels of seats; of sections, rows, categories and seats of a plan; of an event and a venue | ${name}; ${plan}; ${event} characters |`,
+    says('reference.md', `| names of sections, rows, areas, tiers, categories, channels; labels of seats | ${name} characters |`, `| names of sections, rows, categories and seats of a plan | ${plan} characters |`, `| names of an event and a venue | ${event} characters |`,
       `| \`owner\`; \`reference\` | ${n('api/hold_parse.h', 'HOLD_OWNER_CHARS_MAX')}; ${n('api/holds.c', 'REFERENCE_CHARS_MAX')} characters |`,
       `| \`email\`; \`reason\` of a cancelled booking | ${n('model/payment.h', 'EMAIL_LEN_MAX')}; ${n('api/bookings.c', 'REASON_CHARS_MAX')} characters |`,
-      `| \`metadata\` | ${n('json/fields.c', 'METADATA_KEYS_MAX')} entries, names of ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')}, strings of ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')} characters; of a hold without an access key, where there are some, ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes of JSON |`,
-      `| \`Idempotency-Key\` | 1 to ${n('api/idempotency.c', 'KEY_LEN_MAX')} characters; without an access key at least ${n('api/idempotency.c', 'KEY_LEN_MIN_PUBLIC')}, and where there are some ${n('api/idempotency.c', 'KEY_DIFFERENT_MIN')} that differ, or ${n('api/idempotency.c', 'KEY_DIGITS_MIN')} digits; kept ${defined('model/limits.h', 'KEY_KEPT_MS') / 3600_000} h |`);
+      `| \`metadata\` | ${n('json/fields.c', 'METADATA_KEYS_MAX')} entries, names of ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')}, strings of ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')} characters |`, `| \`metadata\` of a hold without an access key, where the server has some | ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes of JSON |`,
+      `| \`Idempotency-Key\` | 1 to ${n('api/idempotency.c', 'KEY_LEN_MAX')} characters; kept ${defined('model/limits.h', 'KEY_KEPT_MS') / 3600_000} h |`, `| \`Idempotency-Key\` without an access key | at least ${n('api/idempotency.c', 'KEY_LEN_MIN_PUBLIC')} characters |`,
+      `| the same, where the server has keys | ${n('api/idempotency.c', 'KEY_DIFFERENT_MIN')} characters that differ, or ${n('api/idempotency.c', 'KEY_DIGITS_MIN')} digits |`);
     says('plans.md', `| names, labels, ids | ${plan} characters; names of sold areas ${name} |`,
       `| colours; texts; corners of a polygon | ${n('venue/reader.h', 'COLOR_CHARS_MAX')} characters; ${n('venue/plan_areas.c', 'AREA_TEXT_CHARS_MAX')} characters; ${n('venue/plan_areas.c', 'POINTS_MAX')} |`);
     says('openapi.yaml', `names of at most ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')} characters, strings of at most ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')}; of a hold without an access key, where the server has some, ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes in all`,
@@ -139,13 +140,13 @@ describe('the limits', () => {
     const [seats, rows, categories] = [n('model/limits.h', 'EVENT_SEATS_MAX'), n('venue/reader.h', 'ROWS_MAX'), n('model/limits.h', 'CATEGORIES_MAX')];
     says('openapi.yaml', `at most ${seats} seats, ${rows} rows and ${categories} categories`, `One request names at most ${n('api/seats.c', 'BLOCK_SEATS_MAX')} seats`, `an event has at most ${n('model/limits.h', 'CHANNELS_MAX')}.`);
     says('plans.md', `| seats; rows; areas of the plan; categories | ${seats}; ${rows}; ${n('venue/plan_areas.c', 'AREAS_MAX')}; ${categories} |`);
-    says('operations.md', `| seats, rows, categories, channels of an event | ${seats}; ${rows}; ${categories}; ${n('model/limits.h', 'CHANNELS_MAX')} |`, `| places of an area | ${n('venue/reader.h', 'AREA_CAPACITY_MAX')} |`,
+    says('reference.md', `| seats, rows, categories, channels of an event | ${seats}; ${rows}; ${categories}; ${n('model/limits.h', 'CHANNELS_MAX')} |`, `| places of an area | ${n('venue/reader.h', 'AREA_CAPACITY_MAX')} |`,
       `| seats, and areas, that one request blocks or unblocks | ${n('api/seats.c', 'BLOCK_SEATS_MAX')}; ${n('model/limits.h', 'HOLD_PLACES_MAX')} |`,
       `| a price | 10^${Math.log10(defined('model/limits.h', 'PRICE_MAX'))} |`, `| \`max_per_hold\` | 1 to ${n('model/limits.h', 'HOLD_PLACES_MAX')}, default ${n('venue/event_parse.c', 'MAX_PER_HOLD_DEFAULT')} |`,
       `| \`max_per_owner\` | 1 to ${n('model/limits.h', 'MAX_PER_OWNER_MAX')}, or none |`,
       `| \`hold_ttl_ms\` | ${defined('model/limits.h', 'HOLD_TTL_MS_MIN') / 1000} s to ${defined('model/limits.h', 'HOLD_TTL_MS_MAX') / 3600_000} h, default ${defined('venue/event_parse.c', 'HOLD_TTL_MS_DEFAULT') / 60_000} min |`,
       `| \`hold_max_ms\` | \`hold_ttl_ms\` to ${defined('venue/event_parse.c', 'HOLD_MAX_MS_MAX') / 86400_000} days, default ${defined('venue/event_parse.c', 'HOLD_MAX_MS_DEFAULT') / 60_000} min, or \`hold_ttl_ms\` if that is longer |`,
-      `| a page of a list; of the audit log; of refusals by seat | 1 to ${n('model/limits.h', 'BOOKINGS_LIST_MAX')}, default ${n('api/page.h', 'PAGE_LIMIT_DEFAULT')}; 1 to ${n('model/limits.h', 'AUDIT_LIST_MAX')}, default ${n('api/audit.c', 'AUDIT_LIMIT_DEFAULT')}; 1 to ${n('model/limits.h', 'HEAT_LIST_MAX')}, default ${n('api/heat.c', 'HEAT_LIMIT_DEFAULT')} |`,
+      `| a page of a list | 1 to ${n('model/limits.h', 'BOOKINGS_LIST_MAX')}, default ${n('api/page.h', 'PAGE_LIMIT_DEFAULT')} |`, `| a page of the audit log | 1 to ${n('model/limits.h', 'AUDIT_LIST_MAX')}, default ${n('api/audit.c', 'AUDIT_LIMIT_DEFAULT')} |`, `| a page of refusals by seat | 1 to ${n('model/limits.h', 'HEAT_LIST_MAX')}, default ${n('api/heat.c', 'HEAT_LIMIT_DEFAULT')} |`,
       `| a seat's history | ${n('model/limits.h', 'SEAT_HISTORY_MAX')} rows;`,
       `| bookings of one hold, one after another, until one is paid | ${n('model/limits.h', 'BOOKINGS_PER_HOLD_MAX')};`, `| refunds of one payment | ${n('model/payment.h', 'REFUNDS_MAX')} |`);
   });
@@ -303,8 +304,8 @@ describe('docs/cell.md', () => {
   });
 });
 
-describe('docs/security.md', () => {
-  const text = page('security.md');
+describe('docs/secure.md', () => {
+  const text = page('secure.md');
 
   it('names tests that there are', () => {
     const rows = text.slice(text.indexOf('## Threats'), text.indexOf('## What is not protected')).split('\n').filter((line) => /^\| (?!threat )/.test(line));
@@ -320,7 +321,7 @@ describe('docs/security.md', () => {
   });
 
   it('is where SECURITY.md and the guides say', () => {
-    for (const file of ['../SECURITY.md', '../README.md', 'operations.md']) assert.match(page(file), /\]\((docs\/)?security\.md/);
+    for (const file of ['../SECURITY.md', '../README.md', 'run.md']) assert.match(page(file), /\]\((docs\/)?secure\.md/);
   });
 });
 
@@ -355,6 +356,44 @@ describe('ARCHITECTURE.md and the pages of the rooms', () => {
   });
 });
 
+// Every document of the project, by its path.
+function documents(folder = '') {
+  const outside = /^(node_modules|build|var|\..*)$/;
+  return fs.readdirSync(path.join(project, folder), { withFileTypes: true }).filter(({ name }) => !outside.test(name)).flatMap((entry) => {
+    const name = path.join(folder, entry.name);
+    return entry.isDirectory() ? documents(name) : name.endsWith('.md') ? [name] : [];
+  });
+}
+
+describe('the documents', () => {
+  const withoutCode = (text) => text.replaceAll(/^ *```[^]*?^ *```$/gm, '');
+  const texts = new Map(documents().map((name) => [name, withoutCode(fs.readFileSync(path.join(project, name), 'utf8'))]));
+
+  // The anchors of a document: its headings as GitHub names them, and those that it sets itself.
+  const anchors = (text) => new Set([
+    ...[...text.matchAll(/^#+ (.*)$/gm)].map(([, title]) => title.toLowerCase().replaceAll(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-')),
+    ...[...text.matchAll(/<a (?:id|name)="([^"]+)"/g)].map(([, id]) => id),
+  ]);
+
+  it('lead to files and headings that there are', () => {
+    assert.ok(texts.size >= 40, `${texts.size} documents`);
+    let count = 0;
+    const broken = [];
+    for (const [name, text] of texts) {
+      for (const [, target] of text.replaceAll(/`[^`]*`/g, '').matchAll(/\]\(([^)\s]+)(?:\s+"[^"]*")?\)/g)) {
+        if (/^(https?|mailto):/.test(target)) continue;
+        const [file, anchor] = target.split('#');
+        const place = file ? path.join(path.dirname(name), file) : name;
+        const there = fs.existsSync(path.join(project, place));
+        if (!there || (anchor && texts.has(place) && !anchors(texts.get(place)).has(anchor))) broken.push(`${name}: ${target}`);
+        count++;
+      }
+    }
+    assert.ok(count >= 300, `${count} links`);
+    assert.deepEqual(broken, []);
+  });
+});
+
 // Returns the long flags in a text, without those of other programs that it mentions.
 const flags = (text) => [...new Set(text.match(/--[a-z][a-z-]+/g))].sort();
 // mdoc writes --listen as `Fl -listen`.
@@ -385,10 +424,10 @@ describe('the manual pages', () => {
     }
   });
 
-  it('have the defaults of docs/operations.md, and so have --help and the source', () => {
+  it('have the defaults of docs/reference.md, and so have --help and the source', () => {
     const known = new Map([...source('setup/options.c').matchAll(/\.(\w+) = "([^"]+)"/g)].map(([, name, value]) => [name.replaceAll('_', '-'), value]));
     const options = help(HOLDFASTD, '--help');
-    const rows = [...page('operations.md').replaceAll('\\|', '/').matchAll(/^\| `--([a-z-]+)[^|]*\| (`[^`]+`|\d+)/gm)];
+    const rows = [...page('reference.md').replaceAll('\\|', '/').matchAll(/^\| `--([a-z-]+)[^|]*\| (`[^`]+`|\d+)/gm)];
     assert.ok(rows.length >= 20 && known.size >= 7, `${rows.length} rows, ${known.size} defaults in the source`);
     for (const [, flag, quoted] of rows) {
       const value = quoted.replaceAll('`', '');
@@ -402,10 +441,10 @@ describe('the manual pages', () => {
     assert.deepEqual([...known], []);
   });
 
-  it('name every flag in docs/operations.md too', () => {
-    const operations = page('operations.md');
+  it('name every flag in docs/reference.md too', () => {
+    const reference = page('reference.md');
     for (const flag of flags(help(HOLDFASTD, '--help'))) {
-      if (!['--help', '--version'].includes(flag)) assert.ok(operations.includes(flag), flag);
+      if (!['--help', '--version'].includes(flag)) assert.ok(reference.includes(`\`${flag}`), flag);
     }
   });
 });

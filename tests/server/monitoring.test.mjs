@@ -177,14 +177,14 @@ describe('metrics', () => {
     for (const port of ports) promtool(['check', 'metrics'], await page(port));
   });
 
-  it('docs/operations.md has every metric of the servers and the programs and no other; rules and dashboard use no other', async () => {
+  it('docs/watch.md has every metric of the servers and the programs and no other; rules and dashboard use no other', async () => {
     const served = new Set();
     const secure = new Server({ tls: true });
     await secure.launch();
     const pages = await Promise.all([...[...servers, secure].map(async (server) => (await server.get('/metrics')).text), page(ports[0])]);
     for (const [, name] of pages.join('\n').matchAll(/^# TYPE (\S+)/gm)) served.add(name);
     await secure.stop();
-    const table = readFileSync(file('docs/operations.md'), 'utf8').split('\n')
+    const table = readFileSync(file('docs/watch.md'), 'utf8').split('\n')
       .filter((line) => /^\| `(holdfast|process)_/.test(line)).map((line) => line.split('|')[1]).join(' ');
     assert.deepEqual([...new Set(table.match(METRIC))].sort(), [...served].sort());
     const used = `${rules} ${panelExpressions().join(' ')}`.match(METRIC).map(family)

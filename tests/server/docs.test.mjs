@@ -392,6 +392,18 @@ describe('the documents', () => {
     assert.ok(count >= 300, `${count} links`);
     assert.deepEqual(broken, []);
   });
+
+  // Tables and links cannot be broken, and code stays as it is typed.
+  it('have no line longer than 119 characters', () => {
+    const long = [];
+    for (const [name, text] of texts) {
+      // The part of docs/api.md about several holds is to be rewritten; its old lines do not count until then.
+      for (const line of text.replace(/^A basket is one hold, and a booking sells one hold[^]*?(?=^## )/m, '').split('\n')) {
+        if ([...line].length > 119 && !/^ *\|/.test(line) && !/^ *(?:[-*] |\d+\. )?\S+$/.test(line)) long.push(`${name}: ${line}`);
+      }
+    }
+    assert.deepEqual(long, []);
+  });
 });
 
 // Returns the long flags in a text, without those of other programs that it mentions.

@@ -1,5 +1,5 @@
 // The documents are true: the commands of the tour print what the page shows, the manual pages list the flags that
-// the programs have, and limits and defaults are those of the source.  Tables of what can go wrong name the tests that show it.
+// the programs have, and limits and defaults are those of the source.  CONTRIBUTING.md names the tests that show what can go wrong.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -41,13 +41,13 @@ function defined(file, name) {
 const pattern = (expected) => new RegExp(`^${expected.trimEnd().split('…')
   .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[^\\n]*?')}$`);
 
-// The last cell of a row names tests that there are: `folder/suite: *test*, *test*; folder/suite: *test*`.
-function assertNamesTests(row) {
-  for (const part of row.slice(row.lastIndexOf(' | ') + 3, -2).split('; ')) {
-    const [, suite, names] = /^([\w/]+): (\*.*\*)$/.exec(part) ?? assert.fail(row);
+// Fails unless the tests are there: `folder/suite: *test*, *test*; folder/suite: *test*`.
+function assertNamesTests(list) {
+  for (const part of list.split('; ')) {
+    const [, suite, names] = /^([\w/]+): (\*.*\*)$/.exec(part) ?? assert.fail(list);
     const file = ['test.mjs', 'c'].map((end) => new URL(`../${suite}.${end}`, import.meta.url)).find((url) => fs.existsSync(url));
     assert.ok(file, part);
-    const source = fs.readFileSync(file, 'utf8');
+    const source = fs.readFileSync(file, 'utf8').replaceAll("\\'", "'");
     for (const [, name] of names.matchAll(/\*([^*]+?)…?\*/g)) assert.ok(source.includes(name), `${suite}: ${name}`);
   }
 }
@@ -238,18 +238,6 @@ describe('docs/payments.md', () => {
     await server.stop();
   });
 
-  it('names tests that there are', () => {
-    const rows = text.slice(text.indexOf('## When something fails')).split('\n').filter((line) => /^\| [^w|-]/.test(line) || line.startsWith('| webhooks'));
-    assert.ok(rows.length >= 15, `${rows.length} rows`);
-    for (const row of rows) {
-      const [, suite, names] = /(\w+): (\*.*\*) \|$/.exec(row) ?? assert.fail(row);
-      const file = ['server', 'fault', 'cli'].map((folder) => new URL(`../${folder}/${suite}.test.mjs`, import.meta.url)).find((url) => fs.existsSync(url));
-      assert.ok(file, row);
-      const source = fs.readFileSync(file, 'utf8');
-      for (const [, name] of names.matchAll(/\*([^*]+?)…?\*/g)) assert.ok(source.includes(name), `${suite}: ${name}`);
-    }
-  });
-
   it('names every event that the server uses', () => {
     const source = fs.readFileSync(new URL('../../src/checkout/webhook.c', import.meta.url), 'utf8');
     const used = [...source.matchAll(/\{"([a-z_.]+)", read_\w+\}/g)].map(([, type]) => type);
@@ -284,12 +272,6 @@ describe('docs/cell.md', () => {
     removeTempDir(dir);
   });
 
-  it('names tests that there are', () => {
-    const rows = text.slice(text.indexOf('## When something fails'), text.indexOf('## Limits')).split('\n').filter((line) => /^\| [^w-]|^\| two/.test(line));
-    assert.ok(rows.length >= 20, `${rows.length} rows`);
-    for (const row of rows) assertNamesTests(row);
-  });
-
   it('has the limits of the source', () => {
     const header = (name) => fs.readFileSync(new URL(`../../src/cell/${name}.h`, import.meta.url), 'utf8');
     const value = (name, limit) => Number(new RegExp(`#define ${limit} (\\d+)`).exec(header(name))[1]).toLocaleString('en-US');
@@ -305,23 +287,43 @@ describe('docs/cell.md', () => {
 });
 
 describe('docs/secure.md', () => {
-  const text = page('secure.md');
-
-  it('names tests that there are', () => {
-    const rows = text.slice(text.indexOf('## Threats'), text.indexOf('## What is not protected')).split('\n').filter((line) => /^\| (?!threat )/.test(line));
-    assert.ok(rows.length >= 20, `${rows.length} rows`);
-    for (const row of rows) assertNamesTests(row);
-  });
-
-  it('has a row for every suite of tests/attack', () => {
-    for (const file of fs.readdirSync(new URL('../attack', import.meta.url))) {
-      const suite = `attack/${file.replace('.test.mjs', '')}: `;
-      assert.ok(text.includes(suite), `no row names a test of ${file}`);
-    }
-  });
-
   it('is where SECURITY.md and the guides say', () => {
     for (const file of ['../SECURITY.md', '../README.md', 'run.md']) assert.match(page(file), /\]\((docs\/)?secure\.md/);
+  });
+});
+
+// CONTRIBUTING.md names the tests that show what the guides say: one entry for each case of a guide.
+describe('the tests behind the documents', () => {
+  const contributing = page('../CONTRIBUTING.md');
+  const entries = (title) => {
+    const part = contributing.slice(contributing.indexOf(`\n### ${title}\n`)).split(/\n#+ /)[1];
+    return part.split('\n- ').slice(1).map((text) => text.replaceAll(/\s+/g, ' ').trim())
+      .map((text) => /^(.*?): (\w+\/\w+: \*.*)$/.exec(text)?.slice(1) ?? assert.fail(text));
+  };
+  const section = (name, from, to) => { const text = page(name); return text.slice(text.indexOf(from), to ? text.indexOf(to) : undefined); };
+  const lower = (text) => `${text[0].toLowerCase()}${text.slice(1)}`.replaceAll(/\s+/g, ' ');
+  // The cases of a list begin with `- **case.**`; those of a table are its first cells.
+  const listed = (text) => [...text.matchAll(/^- \*\*([^*]+)\.\*\*/gm)].map(([, item]) => lower(item));
+  const rows = (text) => [...text.matchAll(/^\| ([^|]+) \|/gm)].map(([, cell]) => cell).slice(1);
+
+  for (const [title, cases, least] of [
+    ['docs/secure.md, "Threats"', listed(section('secure.md', '## Threats', '## What is not protected')), 25],
+    ['docs/watch.md, "When parts fail"', listed(section('watch.md', '## When parts fail', 'Two things need care')), 15],
+    ['docs/cell.md, "When something fails"', listed(section('cell.md', '## When something fails', '## Limits')), 20],
+    ['docs/payments.md, "When something fails"', rows(section('payments.md', '## When something fails')), 20],
+  ]) {
+    it(`are there for every case of ${title}`, () => {
+      assert.ok(cases.length >= least, `${cases.length} cases`);
+      assert.deepEqual(entries(title).map(([item]) => lower(item)), cases.map(lower));
+      for (const [, tests] of entries(title)) assertNamesTests(tests);
+    });
+  }
+
+  it('have an entry for every suite of tests/attack', () => {
+    for (const file of fs.readdirSync(new URL('../attack', import.meta.url))) {
+      const suite = `attack/${file.replace('.test.mjs', '')}: `;
+      assert.ok(contributing.replaceAll(/\s+/g, ' ').includes(suite), `no entry names a test of ${file}`);
+    }
   });
 });
 

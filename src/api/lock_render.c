@@ -5,7 +5,7 @@
 
 #include "api/api.h"
 
-struct look {
+struct lock_look {
     const struct cell_state *state;
     const struct clock *clock;
     struct buf *out;
@@ -40,7 +40,7 @@ static void put_mode_and_owner(struct buf *out, const struct cell_acquisition *a
 }
 
 /* How long ago; null if this server was not there. */
-static void put_age(struct look *l, const char *name, int64_t since_us)
+static void put_age(struct lock_look *l, const char *name, int64_t since_us)
 {
     buf_str(l->out, name);
     if (since_us > 0) {
@@ -53,7 +53,7 @@ static void put_age(struct look *l, const char *name, int64_t since_us)
 
 /* What is left of the session by the master's clock; null on a standby, and of a delayed holder.
  * While a keep-alive is being stored the session does not expire. */
-static void put_remaining(struct look *l, const struct cell_session *s)
+static void put_remaining(struct lock_look *l, const struct cell_session *s)
 {
     buf_lit(l->out, ",\"remaining_ms\":");
     if (!s || s->local.deadline_us == 0) {
@@ -64,7 +64,7 @@ static void put_remaining(struct look *l, const struct cell_session *s)
     buf_int(l->out, left_ms < 0 ? 0 : left_ms < ttl_ms ? left_ms : ttl_ms);
 }
 
-static void put_holder(struct look *l, const struct cell_acquisition *a)
+static void put_holder(struct lock_look *l, const struct cell_acquisition *a)
 {
     struct buf *out = l->out;
     buf_char(out, '{');
@@ -82,7 +82,7 @@ static void put_holder(struct look *l, const struct cell_acquisition *a)
 }
 
 /* Returns how many holders there are, at most LOCK_WORK_MAX. */
-static size_t put_holders(struct look *l, const struct cell_name *n)
+static size_t put_holders(struct lock_look *l, const struct cell_name *n)
 {
     size_t count = 0;
     buf_lit(l->out, ",\"holders\":[");
@@ -99,7 +99,7 @@ static size_t put_holders(struct look *l, const struct cell_name *n)
 }
 
 /* What the waiter waits for: the first conflicting holders and earlier waiters. */
-static void put_blockers(struct look *l, const struct cell_acquisition *a)
+static void put_blockers(struct lock_look *l, const struct cell_acquisition *a)
 {
     cell_acquisitions blockers = {0};
     buf_lit(l->out, ",\"waits_for\":[");
@@ -122,7 +122,7 @@ static void put_blockers(struct look *l, const struct cell_acquisition *a)
     vec_close(&blockers);
 }
 
-static void put_waiters(struct look *l, const struct cell_name *n)
+static void put_waiters(struct lock_look *l, const struct cell_name *n)
 {
     cell_acquisitions waiters = {0};
     if (n)
@@ -144,7 +144,7 @@ static void put_waiters(struct look *l, const struct cell_name *n)
     vec_close(&waiters);
 }
 
-static void put_name(struct look *l, const struct cell_name *n, const char *name, size_t len)
+static void put_name(struct lock_look *l, const struct cell_name *n, const char *name, size_t len)
 {
     struct buf *out = l->out;
     size_t value_len = 0;
@@ -168,14 +168,14 @@ static void put_name(struct look *l, const struct cell_name *n, const char *name
 void lock_render_name(const struct cell_state *s, const char *name, size_t len,
                       const struct clock *clock, struct buf *out)
 {
-    struct look l = {.state = s, .clock = clock, .out = out, .people_max = LOCK_PEOPLE_MAX};
+    struct lock_look l = {.state = s, .clock = clock, .out = out, .people_max = LOCK_PEOPLE_MAX};
     put_name(&l, cell_name_find(s, name, len), name, len);
 }
 
 void lock_render_page(const struct cell_state *s, struct lock_page *page, const struct clock *clock,
                       struct buf *out)
 {
-    struct look l = {.state = s, .clock = clock, .out = out, .people_max = LOCK_PAGE_PEOPLE};
+    struct lock_look l = {.state = s, .clock = clock, .out = out, .people_max = LOCK_PAGE_PEOPLE};
     const char *last = page->after;
     size_t last_len = strlen(last), prefix_len = strlen(page->prefix);
     for (size_t looked_at = 0;; looked_at++) {

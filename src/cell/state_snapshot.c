@@ -22,7 +22,7 @@ enum { IS_CACHED = 1, IS_DELAYED = 2, IS_PASSED_OVER = 4, HAS_VALUE = 8, HAS_LAB
 
 /* ---- writing ---- */
 
-struct writer {
+struct snapshot_writer {
     struct buf *out;
     size_t n;
 };
@@ -91,13 +91,13 @@ static bool is_worth_saving(const struct cell_name *n)
 
 static void count_name(void *context, struct order_node *node)
 {
-    struct writer *w = context;
+    struct snapshot_writer *w = context;
     w->n += is_worth_saving(heap_item(node, struct cell_name, order));
 }
 
 static void save_name(void *context, struct order_node *node)
 {
-    struct writer *w = context;
+    struct snapshot_writer *w = context;
     struct buf *out = w->out;
     const struct cell_name *n = heap_item(node, struct cell_name, order);
     if (!is_worth_saving(n))
@@ -133,7 +133,7 @@ void cell_state_save(const struct cell_state *s, struct buf *out)
 {
     struct order *names = (struct order *)&s->names_by_text;
     struct order *sessions = (struct order *)&s->sessions_by_key;
-    struct writer w = {.out = out};
+    struct snapshot_writer w = {.out = out};
     save_head(s, out);
     pack_uint(out, s->sessions.n);
     order_each(sessions, save_session, out);
@@ -165,19 +165,19 @@ void cell_state_digest(const struct cell_state *s, uint8_t ret[CELL_DIGEST_SIZE]
 
 /* ---- reading ---- */
 
-struct reader {
+struct snapshot_reader {
     struct unpack u;
     struct cell_state *s;
     VEC(struct acquisition *) all; /* acquisitions, to be ordered by arrival */
 };
 
-static bool fail(struct reader *r, const char *what)
+static bool fail(struct snapshot_reader *r, const char *what)
 {
     unpack_fail(&r->u, what);
     return false;
 }
 
-static bool read_flag(struct reader *r)
+static bool read_flag(struct snapshot_reader *r)
 {
     uint8_t byte = unpack_byte(&r->u);
     if (byte > 1)
@@ -187,7 +187,7 @@ static bool read_flag(struct reader *r)
 
 static bool has_nul(struct cell_text text) { return text.len && memchr(text.data, 0, text.len); }
 
-static void read_head(struct reader *r)
+static void read_head(struct snapshot_reader *r)
 {
     struct cell_state *s = r->s;
     const char *magic = unpack_bytes(&r->u, sizeof MAGIC - 1);
@@ -216,7 +216,7 @@ static void read_head(struct reader *r)
     }
 }
 
-static void read_sessions(struct reader *r)
+static void read_sessions(struct snapshot_reader *r)
 {
     int64_t last = 0;
     for (uint64_t n = unpack_uint(&r->u, CELL_SESSIONS_MAX); n > 0 && !r->u.bad; n--) {
@@ -236,17 +236,18 @@ static void read_sessions(struct reader *r)
 }
 
 /* What an acquisition's bytes say, before it is known whether they are right. */
-struct fields {
+struct snapshot_fields {
     unsigned flags;
     struct cell_command c; /* as of the CELL_ACQUIRE that made it */
     uint32_t overtaken, slot;
     int64_t arrival, fence;
 };
 
-static bool read_fields(struct reader *r, struct cell_name *n, bool is_holder, struct fields *f)
+static bool read_fields(struct snapshot_reader *r, struct cell_name *n, bool is_holder,
+                        struct snapshot_fields *f)
 {
     struct cell_command *c = &f->c;
-    *f = (struct fields){.flags = unpack_byte(&r->u)};
+    *f = (struct snapshot_fields){.flags = unpack_byte(&r->u)};
     c->kind = CELL_ACQUIRE;
     c->name = (struct cell_text){.data = n->text, .len = n->len};
     c->mode = (enum cell_mode)unpack_byte(&r->u);
@@ -274,8 +275,8 @@ static bool read_fields(struct reader *r, struct cell_name *n, bool is_holder, s
     return !r->u.bad;
 }
 
-static bool fields_fit(struct reader *r, const struct cell_name *n, bool is_holder,
-                       const struct fields *f)
+static bool fields_fit(struct snapshot_reader *r, const struct cell_name *n, bool is_holder,
+                       const struct snapshot_fields *f)
 {
     const struct cell_command *c = &f->c;
     unsigned allowed =
@@ -299,8 +300,8 @@ static bool fields_fit(struct reader *r, const struct cell_name *n, bool is_hold
     return true;
 }
 
-static struct acquisition *add_acquisition(struct reader *r, struct cell_name *n,
-                                           const struct fields *f)
+static struct acquisition *add_acquisition(struct snapshot_reader *r, struct cell_name *n,
+                                           const struct snapshot_fields *f)
 {
     struct cell_state *s = r->s;
     struct acquisition *a;
@@ -340,11 +341,11 @@ static struct acquisition *add_acquisition(struct reader *r, struct cell_name *n
     return a;
 }
 
-static void read_holders(struct reader *r, struct cell_name *n, uint64_t count)
+static void read_holders(struct snapshot_reader *r, struct cell_name *n, uint64_t count)
 {
     struct cell_state *s = r->s;
     int64_t last = 0;
-    for (struct fields f; count > 0 && read_fields(r, n, true, &f); count--) {
+    for (struct snapshot_fields f; count > 0 && read_fields(r, n, true, &f); count--) {
         struct acquisition *a = fields_fit(r, n, true, &f) ? add_acquisition(r, n, &f) : NULL;
         if (!a)
             return;
@@ -361,10 +362,10 @@ static void read_holders(struct reader *r, struct cell_name *n, uint64_t count)
     }
 }
 
-static void read_waiters(struct reader *r, struct cell_name *n, uint64_t count)
+static void read_waiters(struct snapshot_reader *r, struct cell_name *n, uint64_t count)
 {
     int64_t last = 0;
-    for (struct fields f; count > 0 && read_fields(r, n, false, &f); count--) {
+    for (struct snapshot_fields f; count > 0 && read_fields(r, n, false, &f); count--) {
         struct acquisition *a = fields_fit(r, n, false, &f) ? add_acquisition(r, n, &f) : NULL;
         if (!a)
             return;
@@ -386,7 +387,7 @@ static bool has_holder(const struct cell_name *n, int64_t fence)
 }
 
 /* Returns the text of the next name, which is greater than `last`, and its last fence. */
-static struct cell_text read_text(struct reader *r, int64_t *ret_fence)
+static struct cell_text read_text(struct snapshot_reader *r, int64_t *ret_fence)
 {
     struct cell_text text = unpack_text(&r->u, CELL_NAME_MAX);
     *ret_fence = (int64_t)unpack_uint(&r->u, (uint64_t)r->s->fence);
@@ -402,7 +403,7 @@ static bool comes_after(struct cell_text a, struct cell_text b)
     return order > 0 || (order == 0 && a.len > b.len);
 }
 
-static void read_name(struct reader *r, struct cell_text *last)
+static void read_name(struct snapshot_reader *r, struct cell_text *last)
 {
     struct cell_state *s = r->s;
     int64_t fence;
@@ -436,14 +437,14 @@ static void read_name(struct reader *r, struct cell_text *last)
         name_set_value(s, n, value, value_fence);
 }
 
-static void read_names(struct reader *r)
+static void read_names(struct snapshot_reader *r)
 {
     struct cell_text last = {0};
     for (uint64_t n = unpack_uint(&r->u, UINT64_MAX); n > 0 && !r->u.bad; n--)
         read_name(r, &last);
 }
 
-static void read_free_names(struct reader *r)
+static void read_free_names(struct snapshot_reader *r)
 {
     for (uint64_t n = unpack_uint(&r->u, CELL_FREE_NAMES_MAX); n > 0 && !r->u.bad; n--) {
         int64_t fence;
@@ -458,7 +459,7 @@ static void read_free_names(struct reader *r)
     }
 }
 
-static void read_ended(struct reader *r)
+static void read_ended(struct snapshot_reader *r)
 {
     struct cell_state *s = r->s;
     for (uint64_t n = unpack_uint(&r->u, STATE_ENDED_MAX); n > 0 && !r->u.bad; n--) {
@@ -488,7 +489,7 @@ static int compare_arrivals(const void *a, const void *b)
 }
 
 /* A session lists its acquisitions by arrival; they were read by name. */
-static void order_acquisitions(struct reader *r)
+static void order_acquisitions(struct snapshot_reader *r)
 {
     if (r->all.n)
         qsort(r->all.v, r->all.n, sizeof *r->all.v, compare_arrivals);
@@ -510,7 +511,7 @@ static void order_acquisitions(struct reader *r)
 
 struct cell_state *cell_state_restore(const void *data, size_t len, struct hf_err *err)
 {
-    struct reader r = {.u = {.at = data, .end = (const uint8_t *)data + len}};
+    struct snapshot_reader r = {.u = {.at = data, .end = (const uint8_t *)data + len}};
     r.s = cell_state_new();
     read_head(&r);
     read_sessions(&r);

@@ -115,7 +115,7 @@ void signature_secrets_close(struct signature_secrets *secrets)
 /* ---- Stripe ---- */
 
 /* A Stripe-Signature header: elements NAME=VALUE, separated by commas. */
-struct header {
+struct signature_header {
     const char *at; /* the next element; NULL: there is none */
 };
 struct element {
@@ -124,7 +124,7 @@ struct element {
 };
 
 /* Returns false at the end, and for an element without '='; `at` then is not NULL. */
-static bool next_element(struct header *header, struct element *ret)
+static bool next_element(struct signature_header *header, struct element *ret)
 {
     if (!header->at)
         return false;
@@ -148,7 +148,7 @@ static bool is_named(const struct element *e, const char *name)
 /* Finds the timestamp, of which there is one; its text is what was signed. */
 static bool read_timestamp(const char *text, struct element *ret, int64_t *ret_s)
 {
-    struct header header = {.at = text};
+    struct signature_header header = {.at = text};
     struct element e;
     bool found = false;
     while (next_element(&header, &e)) {
@@ -187,7 +187,7 @@ enum signature_verdict signature_check_stripe(const char *header,
     uint8_t codes[SIGNATURE_SECRETS_MAX][DIGEST_SIZE];
     for (size_t i = 0; i < secrets->n; i++)
         digest_hmac(secrets->list[i].bytes, secrets->list[i].len, parts, 3, codes[i]);
-    struct header all = {.at = header};
+    struct signature_header all = {.at = header};
     while (next_element(&all, &e)) {
         if (!is_named(&e, "v1"))
             continue;

@@ -12,7 +12,7 @@
 #define DISCOURAGED_RETRY_MS 60000
 
 /* An answer that is being read. */
-struct answer {
+struct stripe_answer {
     const struct stripe_config *config;
     enum stripe_call call;
     const struct job_row *job;
@@ -24,7 +24,8 @@ struct answer {
     struct stripe_outcome *outcome;
 };
 
-static void end(struct answer *a, enum stripe_result result, const char *code, const char *message)
+static void end(struct stripe_answer *a, enum stripe_result result, const char *code,
+                const char *message)
 {
     struct payment_error *error = &a->outcome->error;
     *error = (struct payment_error){0};
@@ -33,19 +34,19 @@ static void end(struct answer *a, enum stripe_result result, const char *code, c
     object_message(message, error->message, sizeof error->message);
 }
 
-static void forget_fact(struct answer *a)
+static void forget_fact(struct stripe_answer *a)
 {
     fact_close(a->fact);
     *a->fact = (struct fact){0};
 }
 
-static void end_unreadable(struct answer *a)
+static void end_unreadable(struct stripe_answer *a)
 {
     forget_fact(a);
     end(a, STRIPE_RETRY, "unreadable_answer", "the provider's answer could not be read");
 }
 
-static void end_foreign(struct answer *a)
+static void end_foreign(struct stripe_answer *a)
 {
     forget_fact(a);
     end(a, STRIPE_FOREIGN, "foreign_object",
@@ -60,7 +61,7 @@ static bool is_of_payment(const json_t *object, const struct job_row *job)
     return payment.key == job->payment.key && id_secret_equal(payment.secret, job->payment.secret);
 }
 
-static bool is_ours(const struct answer *a, const json_t *intent)
+static bool is_ours(const struct stripe_answer *a, const json_t *intent)
 {
     char id[PROVIDER_ID_SIZE];
     const json_t *livemode = json_object_get(intent, "livemode");
@@ -77,7 +78,7 @@ static bool is_about_money(const struct fact *fact)
 
 /* Reads an intent, with the refunds of its charge if the answer has them.  Returns false if it has
  * ended with another result. */
-static bool read_intent(struct answer *a, const json_t *intent)
+static bool read_intent(struct stripe_answer *a, const json_t *intent)
 {
     const json_t *charge = json_object_get(intent, "latest_charge");
     const json_t *refunds = json_object_get(charge, "refunds");
@@ -100,7 +101,7 @@ static bool read_intent(struct answer *a, const json_t *intent)
     return true;
 }
 
-static void read_refund(struct answer *a)
+static void read_refund(struct stripe_answer *a)
 {
     char intent[PROVIDER_ID_SIZE] = "";
     if (!object_refund(a->body, a->fact) ||
@@ -117,7 +118,7 @@ static void read_refund(struct answer *a)
 
 /* Finds the intent of the payment on this page.  A list does not show what was given back, so the
  * intent is retrieved before anything is concluded. */
-static void find_intent(struct answer *a)
+static void find_intent(struct stripe_answer *a)
 {
     const json_t *data = json_object_get(a->body, "data"), *intent;
     size_t i, n = json_array_size(data);
@@ -144,7 +145,7 @@ static void find_intent(struct answer *a)
     a->fact->state = INTENT_ABSENT;
 }
 
-static void read_refund_list(struct answer *a)
+static void read_refund_list(struct stripe_answer *a)
 {
     bool has_more;
     if (!object_refunds(a->body, a->fact, &has_more)) {
@@ -155,7 +156,7 @@ static void read_refund_list(struct answer *a)
     a->fact->is_current = true;
 }
 
-static void read_dispute_list(struct answer *a)
+static void read_dispute_list(struct stripe_answer *a)
 {
     const json_t *data = json_object_get(a->body, "data"), *dispute;
     size_t i;
@@ -176,7 +177,7 @@ static void read_dispute_list(struct answer *a)
     a->fact->disputed = sum;
 }
 
-static void read_success(struct answer *a)
+static void read_success(struct stripe_answer *a)
 {
     a->outcome->result = STRIPE_DONE;
     switch (a->call) {
@@ -212,12 +213,12 @@ static bool has_text(const json_t *object, const char *name, const char *text)
     return value && strcmp(value, text) == 0;
 }
 
-static bool advises(const struct answer *a, const char *advice)
+static bool advises(const struct stripe_answer *a, const char *advice)
 {
     return a->retry_advice && strcmp(a->retry_advice, advice) == 0;
 }
 
-static enum stripe_result judge(const struct answer *a)
+static enum stripe_result judge(const struct stripe_answer *a)
 {
     bool is_about_intent = a->call != CALL_CREATE && a->call != CALL_LIST_INTENTS;
     if (a->status >= 500)
@@ -236,7 +237,7 @@ static enum stripe_result judge(const struct answer *a)
 
 /* A refusal says what to look at before anything is concluded from it.  The intent that comes with
  * an error is not enough: it does not show what has been given back. */
-static void read_refusal(struct answer *a)
+static void read_refusal(struct stripe_answer *a)
 {
     if (a->call == CALL_REFUND) {
         a->outcome->next = CALL_LIST_REFUNDS;
@@ -249,7 +250,7 @@ static void read_refusal(struct answer *a)
     }
 }
 
-static void read_failure(struct answer *a)
+static void read_failure(struct stripe_answer *a)
 {
     enum stripe_result result = judge(a);
     char message[64];
@@ -279,14 +280,14 @@ void stripe_read(const struct stripe_config *config, enum stripe_call call,
 {
     const struct http_response *response = &x->response;
     const char *replayed = http_response_header(response, "Idempotent-Replayed");
-    struct answer a = {.config = config,
-                       .call = call,
-                       .job = job,
-                       .status = response->status,
-                       .is_replay = replayed && strcmp(replayed, "true") == 0,
-                       .retry_advice = http_response_header(response, "Stripe-Should-Retry"),
-                       .fact = ret_fact,
-                       .outcome = ret};
+    struct stripe_answer a = {.config = config,
+                              .call = call,
+                              .job = job,
+                              .status = response->status,
+                              .is_replay = replayed && strcmp(replayed, "true") == 0,
+                              .retry_advice = http_response_header(response, "Stripe-Should-Retry"),
+                              .fact = ret_fact,
+                              .outcome = ret};
     *ret_fact = (struct fact){0};
     *ret = (struct stripe_outcome){0};
     if (x->result != HF_OK) {

@@ -21,13 +21,13 @@ static const char usage[] =
     "Exit status: 0 FILE is a good backup, 1 the ledger violates an invariant and there is no new\n"
     "FILE, 64 usage, 69 the ledger cannot be read, 73 FILE cannot be written.\n";
 
-struct asked {
+struct backup_asked {
     char *url;
     const char *file;
     bool force, json;
 };
 
-static void print(const struct asked *a, const struct ledger_size *size,
+static void print(const struct backup_asked *a, const struct ledger_size *size,
                   const struct verify_report *report)
 {
     struct buf b = {0};
@@ -52,7 +52,7 @@ static void print(const struct asked *a, const struct ledger_size *size,
     (void)!cli_print(&b);
 }
 
-static int make_copy(const struct asked *a, struct staged *file)
+static int make_copy(const struct backup_asked *a, struct staged *file)
 {
     struct ledger_size size;
     struct verify_report report;
@@ -81,7 +81,7 @@ static int make_copy(const struct asked *a, struct staged *file)
     return EXIT_SUCCESS;
 }
 
-static int backup(const struct asked *a)
+static int backup(const struct backup_asked *a)
 {
     struct stat st;
     struct staged file;
@@ -105,7 +105,7 @@ int cli_backup(int argc, char **argv)
                                             {"json", no_argument, NULL, 258},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    struct asked a = {0};
+    struct backup_asked a = {0};
     int code = EX_USAGE;
     for (int option; (option = cli_option("backup", argc, argv, ":h", options)) != -1;) {
         if (option == 256)

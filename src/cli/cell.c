@@ -71,7 +71,7 @@ static void addresses_learn(struct addresses *a, const json_t *cell)
 
 /* Makes a GET and parses the answer; for json_decref.  Returns NULL, and the exit code, if there is
  * none; a message was written unless the remote is quiet. */
-static json_t *get(struct call *c, const char *path, int *ret_code)
+static json_t *get(struct resource_call *c, const char *path, int *ret_code)
 {
     *ret_code = remote_call(&c->remote, "GET", path, NULL, &c->answer);
     if (*ret_code)
@@ -89,7 +89,7 @@ static json_t *get(struct call *c, const char *path, int *ret_code)
 
 /* What follows may fail: it is tried without a message, and not for long.  Returns the timeout for
  * unquieten. */
-static int64_t quieten(struct call *c)
+static int64_t quieten(struct resource_call *c)
 {
     int64_t timeout_ms = c->remote.timeout_ms;
     c->remote.is_quiet = true;
@@ -97,14 +97,14 @@ static int64_t quieten(struct call *c)
     return timeout_ms;
 }
 
-static void unquieten(struct call *c, int64_t timeout_ms)
+static void unquieten(struct resource_call *c, int64_t timeout_ms)
 {
     c->remote.is_quiet = false;
     c->remote.timeout_ms = timeout_ms;
 }
 
 /* Reads what is awaited, page by page.  Returns false if the server does not tell. */
-static bool read_locks(struct call *c, struct cell_picture *p)
+static bool read_locks(struct resource_call *c, struct cell_picture *p)
 {
     struct buf path = {0};
     char *cursor = NULL;
@@ -134,7 +134,7 @@ static bool read_locks(struct call *c, struct cell_picture *p)
     return code == EXIT_SUCCESS;
 }
 
-static bool read_locks_quietly(struct call *c, struct cell_picture *p)
+static bool read_locks_quietly(struct resource_call *c, struct cell_picture *p)
 {
     int64_t timeout_ms = quieten(c);
     bool ok = read_locks(c, p);
@@ -149,7 +149,7 @@ static bool read_locks_quietly(struct call *c, struct cell_picture *p)
 }
 
 /* Adds what is awaited, from the master if it can be reached. */
-static void look_at_locks(struct call *c, struct cell_picture *p)
+static void look_at_locks(struct resource_call *c, struct cell_picture *p)
 {
     const char *master = picture_master(p);
     char *first = hf_strndup(c->remote.base, strlen(c->remote.base));
@@ -164,7 +164,7 @@ static void look_at_locks(struct call *c, struct cell_picture *p)
 
 /* ---- status ---- */
 
-static int print_picture(struct call *c, const struct cell_picture *p)
+static int print_picture(struct resource_call *c, const struct cell_picture *p)
 {
     struct buf b = {0};
     if (c->json) {
@@ -182,7 +182,7 @@ static int print_picture(struct call *c, const struct cell_picture *p)
 
 /* Asks the server that answered last, and if it does not answer, the others that were announced;
  * the first that answers is asked from now on. */
-static json_t *ask_any(struct call *c, const struct addresses *a)
+static json_t *ask_any(struct resource_call *c, const struct addresses *a)
 {
     int64_t timeout_ms = quieten(c);
     int code;
@@ -194,7 +194,7 @@ static json_t *ask_any(struct call *c, const struct addresses *a)
     return cell;
 }
 
-static int show_once(struct call *c)
+static int show_once(struct resource_call *c)
 {
     struct cell_picture p = {0};
     int code;
@@ -211,7 +211,8 @@ static int show_once(struct call *c)
     return code;
 }
 
-static int show_picture_of(struct call *c, struct addresses *a, json_t *cell, bool is_first)
+static int show_picture_of(struct resource_call *c, struct addresses *a, json_t *cell,
+                           bool is_first)
 {
     struct cell_picture p = {.cell = cell};
     addresses_learn(a, cell);
@@ -224,7 +225,7 @@ static int show_picture_of(struct call *c, struct addresses *a, json_t *cell, bo
 }
 
 /* Shows the cell until standard output takes no more, or no server answers for --timeout. */
-static int watch(struct call *c)
+static int watch(struct resource_call *c)
 {
     struct addresses known = {0};
     int64_t answered_us = wait_now_us();
@@ -245,7 +246,7 @@ static int watch(struct call *c)
     return code;
 }
 
-static int cell_status(struct call *c)
+static int cell_status(struct resource_call *c)
 {
     return json_is_true(json_object_get(c->fields, "watch")) ? watch(c) : show_once(c);
 }
@@ -257,7 +258,8 @@ static json_int_t epoch_of(const json_t *cell)
     return json_integer_value(json_object_get(cell, "epoch"));
 }
 
-static int print_transfer(struct call *c, const json_t *before, const struct cell_picture *after)
+static int print_transfer(struct resource_call *c, const json_t *before,
+                          const struct cell_picture *after)
 {
     struct buf b = {0};
     if (c->json) {
@@ -278,7 +280,7 @@ static int print_transfer(struct call *c, const json_t *before, const struct cel
 }
 
 /* Waits until a server leads at a larger epoch. */
-static int await_next(struct call *c, const json_t *before, bool is_sure)
+static int await_next(struct resource_call *c, const json_t *before, bool is_sure)
 {
     int64_t until_us = wait_now_us() + c->remote.timeout_ms * 1000;
     struct addresses known = {0};
@@ -307,7 +309,7 @@ static int await_next(struct call *c, const json_t *before, bool is_sure)
 
 /* Asks the master to hand over.  The request goes to the address that it announces, and a
  * redirection is not followed: it says that another server leads already. */
-static int ask_for_transfer(struct call *c, const json_t *cell, const char *master)
+static int ask_for_transfer(struct resource_call *c, const json_t *cell, const char *master)
 {
     if (!is_address(master) || !remote_turn_to(&c->remote, master)) {
         cli_say(c->remote.command,
@@ -329,7 +331,7 @@ static int ask_for_transfer(struct call *c, const json_t *cell, const char *mast
     return code;
 }
 
-static int cell_transfer(struct call *c)
+static int cell_transfer(struct resource_call *c)
 {
     int code;
     struct cell_picture p = {.cell = get(c, "/v1/cell", &code)};

@@ -101,7 +101,7 @@ enum phase {
     KILLED  /* SIGKILL was sent */
 };
 
-struct watch {
+struct child_watch {
     struct child *c;
     enum phase phase;
     bool gave_terminal; /* the command's group is in the foreground */
@@ -111,7 +111,7 @@ struct watch {
     int timer;
 };
 
-static void update_deadline(struct watch *w)
+static void update_deadline(struct child_watch *w)
 {
     int64_t deadline = held_deadline_ms(w->c->set);
     w->deadline_ms = deadline < w->c->cap_ms ? deadline : w->c->cap_ms;
@@ -119,7 +119,7 @@ static void update_deadline(struct watch *w)
 }
 
 /* Begins what --on-loss says. */
-static void begin_ending(struct watch *w, const char *why)
+static void begin_ending(struct child_watch *w, const char *why)
 {
     static const char *const consequence[] = {"ending the command", "killing the command",
                                               "the command goes on without it"};
@@ -140,7 +140,7 @@ static void begin_ending(struct watch *w, const char *why)
 }
 
 /* Acts on the state of the locks and of the ending.  `is_lost`: the library says so. */
-static void check_lock(struct watch *w, bool is_lost)
+static void check_lock(struct child_watch *w, bool is_lost)
 {
     struct child *c = w->c;
     update_deadline(w);
@@ -159,7 +159,7 @@ static void check_lock(struct watch *w, bool is_lost)
 }
 
 /* Puts the command into the foreground if this process is there. */
-static void give_terminal(struct watch *w)
+static void give_terminal(struct child_watch *w)
 {
     if (has_terminal())
         w->gave_terminal = tcsetpgrp(0, w->c->pid) == 0;
@@ -168,7 +168,7 @@ static void give_terminal(struct watch *w)
 /* The command was stopped from the terminal.  This process stops, too, or the shell would wait for
  * it for ever.  The lock is not renewed meanwhile; the monitor ends the command if that takes too
  * long. */
-static void stop_with_command(struct watch *w)
+static void stop_with_command(struct child_watch *w)
 {
     if (w->gave_terminal)
         tcsetpgrp(0, getpgrp());
@@ -180,12 +180,12 @@ static void stop_with_command(struct watch *w)
 
 /* Returns whether the terminal stopped the command, which it also does to background jobs that
  * read. */
-static bool stopped_by_terminal(const struct watch *w, const siginfo_t *info)
+static bool stopped_by_terminal(const struct child_watch *w, const siginfo_t *info)
 {
     return w->gave_terminal || info->si_status == SIGTTIN || info->si_status == SIGTTOU;
 }
 
-static void handle_sigchld(struct watch *w)
+static void handle_sigchld(struct child_watch *w)
 {
     struct child *c = w->c;
     siginfo_t info = {0};
@@ -202,7 +202,7 @@ static void handle_sigchld(struct watch *w)
         w->exited = true;
 }
 
-static void handle_signal(struct watch *w, int signo, bool from_terminal)
+static void handle_signal(struct child_watch *w, int signo, bool from_terminal)
 {
     struct child *c = w->c;
     switch (signo) {
@@ -233,7 +233,7 @@ static void handle_signal(struct watch *w, int signo, bool from_terminal)
 /* Waits for a signal, for the loss of a lock (then *ret_is_lost), or until check_lock has
  * something to do.  At least every quarter of the time that is left, and every second, it returns
  * so that a renewal's new deadline is seen. */
-static void wait_for_event(struct watch *w, bool *ret_is_lost)
+static void wait_for_event(struct child_watch *w, bool *ret_is_lost)
 {
     struct child *c = w->c;
     int64_t now = cli_now_ms(), left = w->deadline_ms - now;
@@ -258,7 +258,7 @@ static void wait_for_event(struct watch *w, bool *ret_is_lost)
 
 /* The command has ended after its SIGTERM; other processes of its group may still be busy with
  * theirs. */
-static void end_rest_of_group(struct watch *w)
+static void end_rest_of_group(struct child_watch *w)
 {
     pid_t group = w->c->pid;
     while (w->phase == ENDING && kill(-group, 0) == 0) {
@@ -272,7 +272,7 @@ static void end_rest_of_group(struct watch *w)
 
 bool child_run(struct child *c)
 {
-    struct watch w = {.c = c, .timer = wait_timer_new()};
+    struct child_watch w = {.c = c, .timer = wait_timer_new()};
     if (w.timer < 0) {
         cli_say(c->command, "cannot start the command: %s", strerror(errno));
         return false;

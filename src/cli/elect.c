@@ -54,7 +54,7 @@ static const struct option options[] = {
     {"help", no_argument, NULL, ASK_HELP},
     {0}};
 
-struct candidate {
+struct elect_candidate {
     struct ask ask;
     struct operands given;
     struct signals signals;
@@ -67,7 +67,8 @@ struct candidate {
 
 /* The first call opens the coordinator.  Each later call is one candidacy; after HF_DONE, *ret is
  * held. */
-static enum hf_result stand(struct candidate *c, struct hf_lock_set **ret, struct hf_fault *fault)
+static enum hf_result stand(struct elect_candidate *c, struct hf_lock_set **ret,
+                            struct hf_fault *fault)
 {
     struct interrupts interrupts;
     if (!interrupts_start(&interrupts, &c->signals)) {
@@ -88,7 +89,7 @@ static enum hf_result stand(struct candidate *c, struct hf_lock_set **ret, struc
 }
 
 /* Runs one term.  Returns 0 if another may follow, or else the exit code, where -1 stands for 0. */
-static int lead(struct candidate *c, struct hf_lock_set *set)
+static int lead(struct elect_candidate *c, struct hf_lock_set *set)
 {
     struct child child = {.command = "elect",
                           .argv = c->given.command,
@@ -111,7 +112,7 @@ static int lead(struct candidate *c, struct hf_lock_set *set)
 }
 
 /* Waits for --pause.  Returns the signal that ended the wait, or 0. */
-static int pause_between(struct candidate *c)
+static int pause_between(struct elect_candidate *c)
 {
     int64_t until = cli_now_ms() + c->ask.pause_ms;
     for (int64_t now; (now = cli_now_ms()) < until;) {
@@ -127,7 +128,7 @@ static int pause_between(struct candidate *c)
     return 0;
 }
 
-static int campaign(struct candidate *c)
+static int campaign(struct elect_candidate *c)
 {
     struct hf_fault fault = {0};
     struct hf_lock_set *set = NULL;
@@ -164,7 +165,7 @@ static int campaign(struct candidate *c)
     return EXIT_SIGNAL + c->signo;
 }
 
-static int elect(struct candidate *c)
+static int elect(struct elect_candidate *c)
 {
     const char *url = cli_url("elect", c->ask.url_given);
     if (!url)
@@ -208,7 +209,7 @@ static int elect_observe(struct ask *ask, int argc, char **argv)
 
 int cli_elect(int argc, char **argv)
 {
-    struct candidate c = {0};
+    struct elect_candidate c = {0};
     int code = EXIT_BAD_USAGE;
     if (observes(argc, argv))
         code = elect_observe(&c.ask, argc, argv);

@@ -13,8 +13,8 @@
 #define RETRY_MAX_MS 60000
 #define MESSAGE_LEN_MAX ((size_t)64 << 20)
 
-struct watch {
-    struct call *call;
+struct event_watch {
+    struct resource_call *call;
     struct sse events;
     bool has_arrived; /* something, since this connection was made */
     bool is_full;     /* standard output takes no more */
@@ -67,7 +67,7 @@ static void put_other_message(struct buf *b, const char *name, const json_t *mes
 
 static bool print_message(void *ctx, const char *name, const char *data)
 {
-    struct watch *w = ctx;
+    struct event_watch *w = ctx;
     struct buf b = {0};
     if (w->call->json) {
         buf_str(&b, data);
@@ -86,7 +86,7 @@ static bool print_message(void *ctx, const char *name, const char *data)
 
 static bool on_body(void *ctx, const char *data, size_t len)
 {
-    struct watch *w = ctx;
+    struct event_watch *w = ctx;
     w->has_arrived = true;
     return sse_take(&w->events, data, len);
 }
@@ -94,9 +94,9 @@ static bool on_body(void *ctx, const char *data, size_t len)
 /* ---- connections ---- */
 
 /* Reads the stream once.  Returns -1 if it is worth another try. */
-static int follow_once(struct watch *w, const char *path, struct hf_err *err)
+static int follow_once(struct event_watch *w, const char *path, struct hf_err *err)
 {
-    struct call *c = w->call;
+    struct resource_call *c = w->call;
     sse_begin(&w->events);
     w->has_arrived = false;
     enum hf_status status =
@@ -121,9 +121,9 @@ static int follow_once(struct watch *w, const char *path, struct hf_err *err)
     return remote_problem(&c->remote, &c->answer);
 }
 
-static int follow(struct watch *w, const char *path)
+static int follow(struct event_watch *w, const char *path)
 {
-    struct call *c = w->call;
+    struct resource_call *c = w->call;
     int64_t lost_us = 0;
     struct hf_err err = {0};
     for (bool is_first = true;; is_first = false) {
@@ -143,13 +143,13 @@ static int follow(struct watch *w, const char *path)
     }
 }
 
-int event_watch(struct call *c)
+int event_watch(struct resource_call *c)
 {
-    struct watch w = {.call = c,
-                      .events = {.on_message = print_message,
-                                 .ctx = &w,
-                                 .len_max = MESSAGE_LEN_MAX,
-                                 .retry_ms = RETRY_MS}};
+    struct event_watch w = {.call = c,
+                            .events = {.on_message = print_message,
+                                       .ctx = &w,
+                                       .len_max = MESSAGE_LEN_MAX,
+                                       .retry_ms = RETRY_MS}};
     struct buf path = {0};
     resource_path(c, &path);
     int code = follow(&w, path.data);

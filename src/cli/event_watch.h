@@ -5,6 +5,6 @@
 #include "cli/resource.h"
 
 /* Returns when the server is out of reach for longer than --timeout, or refuses. */
-int event_watch(struct call *c);
+int event_watch(struct resource_call *c);
 
 #endif

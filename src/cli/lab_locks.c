@@ -63,7 +63,7 @@ static void show_progress(void *ctx, const char *driver, const char *what)
 
 /* ---- cells ---- */
 
-struct sheet {
+struct locks_sheet {
     const struct locks_result *result;
     char title[ROWS_MAX][TITLE_WIDTH + 1];
     char cell[ROWS_MAX][COORDINATOR_KINDS][CELL_SIZE];
@@ -74,7 +74,7 @@ struct sheet {
 };
 
 /* Writes "(a)" for a reason. */
-static void put_why(struct sheet *t, char cell[CELL_SIZE], const char *why)
+static void put_why(struct locks_sheet *t, char cell[CELL_SIZE], const char *why)
 {
     size_t i = 0;
     while (i < t->n_notes && strcmp(t->notes[i], why) != 0)
@@ -102,7 +102,7 @@ static void put_ms_pair(char cell[CELL_SIZE], double p50_us, double p99_us)
     put_ms(cell + len, CELL_SIZE - (size_t)len, p99_us);
 }
 
-static void put_fault(struct sheet *t, size_t row, size_t column, const struct locks_fault *f)
+static void put_fault(struct locks_sheet *t, size_t row, size_t column, const struct locks_fault *f)
 {
     char *cell = t->cell[row][column];
     if (f->why[0]) {
@@ -126,10 +126,11 @@ static void put_fault(struct sheet *t, size_t row, size_t column, const struct l
 
 /* ---- rows; each function fills in one cell ---- */
 
-typedef void put_cell(struct sheet *t, size_t row, size_t column, const struct locks_row *r,
+typedef void put_cell(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
                       int which);
 
-static void put_rate(struct sheet *t, size_t row, size_t column, const struct locks_row *r, int i)
+static void put_rate(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
+                     int i)
 {
     (void)i;
     if (r->speed.why[0])
@@ -138,7 +139,7 @@ static void put_rate(struct sheet *t, size_t row, size_t column, const struct lo
         snprintf(t->cell[row][column], CELL_SIZE, "%.0f", r->speed.per_second);
 }
 
-static void put_latency(struct sheet *t, size_t row, size_t column, const struct locks_row *r,
+static void put_latency(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
                         int i)
 {
     (void)i;
@@ -148,7 +149,8 @@ static void put_latency(struct sheet *t, size_t row, size_t column, const struct
         put_ms_pair(t->cell[row][column], r->speed.p50_us, r->speed.p99_us);
 }
 
-static void put_crowd(struct sheet *t, size_t row, size_t column, const struct locks_row *r, int i)
+static void put_crowd(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
+                      int i)
 {
     const struct locks_crowd *c = &r->crowds[i];
     if (c->why[0])
@@ -158,8 +160,8 @@ static void put_crowd(struct sheet *t, size_t row, size_t column, const struct l
     t->is_bad[row][column] = c->overlaps || c->fences_fell;
 }
 
-static void put_messages(struct sheet *t, size_t row, size_t column, const struct locks_row *r,
-                         int i)
+static void put_messages(struct locks_sheet *t, size_t row, size_t column,
+                         const struct locks_row *r, int i)
 {
     (void)i;
     if (r->traffic.why[0])
@@ -168,7 +170,8 @@ static void put_messages(struct sheet *t, size_t row, size_t column, const struc
         snprintf(t->cell[row][column], CELL_SIZE, "%.1f", r->traffic.messages);
 }
 
-static void put_order(struct sheet *t, size_t row, size_t column, const struct locks_row *r, int i)
+static void put_order(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
+                      int i)
 {
     const struct locks_crowd *c = &r->crowds[i];
     bool kept = c->pairs == c->in_order;
@@ -179,7 +182,8 @@ static void put_order(struct sheet *t, size_t row, size_t column, const struct l
                  (unsigned long long)c->in_order, (unsigned long long)c->pairs);
 }
 
-static void put_free(struct sheet *t, size_t row, size_t column, const struct locks_row *r, int i)
+static void put_free(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
+                     int i)
 {
     const struct locks_fault *f = &r->faults[LOCKS_CLIENT_KILLED];
     (void)i;
@@ -190,7 +194,8 @@ static void put_free(struct sheet *t, size_t row, size_t column, const struct lo
                  f->gap_max_ms / 1000);
 }
 
-static void put_outage(struct sheet *t, size_t row, size_t column, const struct locks_row *r, int i)
+static void put_outage(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
+                       int i)
 {
     const struct locks_fault *f = &r->faults[i];
     if (f->why[0])
@@ -199,13 +204,14 @@ static void put_outage(struct sheet *t, size_t row, size_t column, const struct 
         snprintf(t->cell[row][column], CELL_SIZE, "%.1f", f->outage_ms / 1000);
 }
 
-static void put_broken(struct sheet *t, size_t row, size_t column, const struct locks_row *r, int i)
+static void put_broken(struct locks_sheet *t, size_t row, size_t column, const struct locks_row *r,
+                       int i)
 {
     put_fault(t, row, column, &r->faults[i]);
 }
 
-__attribute__((format(printf, 4, 5))) static void add_row(struct sheet *t, put_cell *put, int which,
-                                                          const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void add_row(struct locks_sheet *t, put_cell *put,
+                                                          int which, const char *fmt, ...)
 {
     va_list args;
     size_t row = t->n_rows++;
@@ -222,7 +228,7 @@ __attribute__((format(printf, 4, 5))) static void add_row(struct sheet *t, put_c
     }
 }
 
-static void fill(struct sheet *t)
+static void fill(struct locks_sheet *t)
 {
     const struct locks_settings *s = &t->result->settings;
     add_row(t, put_rate, 0, "acquire+release a second");
@@ -241,7 +247,7 @@ static void fill(struct sheet *t)
 
 /* ---- the table ---- */
 
-static size_t width_of(const struct sheet *t, size_t column)
+static size_t width_of(const struct locks_sheet *t, size_t column)
 {
     size_t width = strlen(t->result->rows[column].driver);
     for (size_t i = 0; i < t->n_rows; i++) {
@@ -252,7 +258,7 @@ static size_t width_of(const struct sheet *t, size_t column)
 }
 
 /* Writes the columns from `first` on that fit into the width, and returns the next. */
-static size_t put_columns(struct buf *b, const struct sheet *t, size_t first, size_t width,
+static size_t put_columns(struct buf *b, const struct locks_sheet *t, size_t first, size_t width,
                           bool colours)
 {
     size_t end = first, used = TITLE_WIDTH;
@@ -284,7 +290,7 @@ static size_t terminal_width(void)
 
 static void put_table(struct buf *b, const struct locks_result *r)
 {
-    struct sheet *t = hf_alloc(sizeof *t);
+    struct locks_sheet *t = hf_alloc(sizeof *t);
     const char *no_color = getenv("NO_COLOR");
     bool colours = isatty(STDOUT_FILENO) && !(no_color && *no_color);
     t->result = r;
@@ -313,7 +319,7 @@ static void put_table(struct buf *b, const struct locks_result *r)
 
 /* ---- options ---- */
 
-struct options {
+struct locks_options {
     struct locks_settings locks;
     bool json, help;
 };
@@ -359,7 +365,7 @@ static bool parse_ttl(const char *text, int64_t *ret)
     return false;
 }
 
-static bool take_option(struct options *o, int option)
+static bool take_option(struct locks_options *o, int option)
 {
     int64_t n = 0;
     switch (option) {
@@ -394,7 +400,7 @@ static bool take_option(struct options *o, int option)
     }
 }
 
-static bool parse(int argc, char **argv, struct options *o)
+static bool parse(int argc, char **argv, struct locks_options *o)
 {
     static const struct option options[] = {{"servers", required_argument, NULL, 's'},
                                             {"seconds", required_argument, NULL, 'n'},
@@ -405,7 +411,7 @@ static bool parse(int argc, char **argv, struct options *o)
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    *o = (struct options){.locks = {LOCKS_SETTINGS_USUAL}};
+    *o = (struct locks_options){.locks = {LOCKS_SETTINGS_USUAL}};
     for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;)
         if (!take_option(o, option))
             return false;
@@ -415,7 +421,7 @@ static bool parse(int argc, char **argv, struct options *o)
     return false;
 }
 
-static int run(struct options *o)
+static int run(struct locks_options *o)
 {
     struct locks_result *result = hf_alloc(sizeof *result);
     struct hf_err err = {0};
@@ -449,7 +455,7 @@ static int run(struct options *o)
 
 int cli_lab_locks(int argc, char **argv)
 {
-    struct options o;
+    struct locks_options o;
     if (!parse(argc, argv, &o))
         return EXIT_BAD_USAGE;
     if (!o.help)

@@ -99,23 +99,23 @@ static const char *paint_of(const struct paint *p, enum race_verdict verdict)
 
 enum half { BOTH, SALES, COSTS };
 
-struct sheet {
+struct race_sheet {
     struct paint paint;
     const struct race_result *result;
     enum half half;
     int ms_width, rate_width, commits_width; /* of a cell, with the space before it */
 };
 
-static bool has_sales(const struct sheet *t) { return t->half != COSTS; }
-static bool has_costs(const struct sheet *t) { return t->half != SALES; }
+static bool has_sales(const struct race_sheet *t) { return t->half != COSTS; }
+static bool has_costs(const struct race_sheet *t) { return t->half != SALES; }
 
 /* Two or three significant digits. */
-static void put_ms(struct buf *b, const struct sheet *t, double ms)
+static void put_ms(struct buf *b, const struct race_sheet *t, double ms)
 {
     buf_printf(b, "%*.*f", t->ms_width, ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
 }
 
-static void put_latency(struct buf *b, const struct sheet *t, const struct race_latency *l)
+static void put_latency(struct buf *b, const struct race_sheet *t, const struct race_latency *l)
 {
     if (l->n == 0) {
         buf_printf(b, "%*s%*s%*s", t->ms_width, "-", t->ms_width, "-", t->ms_width, "-");
@@ -157,7 +157,7 @@ static void put_verdict(struct buf *b, const struct race_run *run)
         buf_printf(b, ": %s", run->why);
 }
 
-static void put_run(struct buf *b, const struct sheet *t, const struct race_run *run)
+static void put_run(struct buf *b, const struct race_sheet *t, const struct race_run *run)
 {
     const struct paint *p = &t->paint;
     buf_printf(b, "%-13s%6d", run->strategy->name, run->users);
@@ -181,7 +181,7 @@ static void put_run(struct buf *b, const struct sheet *t, const struct race_run 
     buf_char(b, '\n');
 }
 
-static void put_columns(struct buf *b, const struct sheet *t)
+static void put_columns(struct buf *b, const struct race_sheet *t)
 {
     int ms = t->ms_width, rate = t->rate_width;
     buf_printf(b, "%-13s%6s", "", "");
@@ -202,12 +202,12 @@ static void put_columns(struct buf *b, const struct sheet *t)
 
 static void put_half(struct buf *b, struct paint paint, const struct race_result *r, enum half half)
 {
-    struct sheet t = {.paint = paint,
-                      .result = r,
-                      .half = half,
-                      .ms_width = 7,
-                      .rate_width = 6,
-                      .commits_width = 7};
+    struct race_sheet t = {.paint = paint,
+                           .result = r,
+                           .half = half,
+                           .ms_width = 7,
+                           .rate_width = 6,
+                           .commits_width = 7};
     if (half == BOTH)
         t.ms_width = t.rate_width = t.commits_width = 8;
     buf_char(b, '\n');
@@ -296,14 +296,14 @@ static void put_table(struct buf *b, const struct race_result *r)
 
 /* ---- options ---- */
 
-struct options {
+struct race_options {
     struct race_settings race;
     int users[USERS_MAX];
     char *ledger, *gate; /* owned; they may contain passwords */
     bool json, help;
 };
 
-static bool parse_users(const char *text, struct options *o)
+static bool parse_users(const char *text, struct race_options *o)
 {
     char *copy = hf_strndup(text, strlen(text)), *rest = copy;
     bool good = true;
@@ -319,7 +319,7 @@ static bool parse_users(const char *text, struct options *o)
     return good;
 }
 
-static bool take_option(struct options *o, int option)
+static bool take_option(struct race_options *o, int option)
 {
     int64_t n = 0;
     switch (option) {
@@ -367,7 +367,7 @@ static bool take_option(struct options *o, int option)
     }
 }
 
-static bool parse(int argc, char **argv, struct options *o)
+static bool parse(int argc, char **argv, struct race_options *o)
 {
     static const struct option options[] = {{"strategy", required_argument, NULL, 's'},
                                             {"users", required_argument, NULL, 'u'},
@@ -380,8 +380,8 @@ static bool parse(int argc, char **argv, struct options *o)
                                             {"retries", required_argument, NULL, 'y'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    *o = (struct options){.race = {RACE_SETTINGS_USUAL, .n_users = 5},
-                          .users = {5, 20, 50, 500, 10000}};
+    *o = (struct race_options){.race = {RACE_SETTINGS_USUAL, .n_users = 5},
+                               .users = {5, 20, 50, 500, 10000}};
     o->race.users = o->users;
     for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;)
         if (!take_option(o, option))
@@ -400,7 +400,7 @@ static int failed(enum hf_status status, const struct hf_err *err)
     return status == HF_INVALID_REQUEST ? EXIT_BAD_USAGE : EXIT_NO_BACK_END;
 }
 
-static int run(struct options *o)
+static int run(struct race_options *o)
 {
     struct race_result result;
     struct hf_err err = {0};
@@ -428,7 +428,7 @@ static int run(struct options *o)
 
 int cli_lab_race(int argc, char **argv)
 {
-    struct options o;
+    struct race_options o;
     int code = EXIT_BAD_USAGE;
     if (parse(argc, argv, &o)) {
         code = EXIT_SUCCESS;

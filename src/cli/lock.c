@@ -52,7 +52,7 @@ static const struct option options[] = {{"lock", required_argument, NULL, ASK_LO
                                         {"help", no_argument, NULL, ASK_HELP},
                                         {0}};
 
-struct call {
+struct lock_arguments {
     struct ask ask;
     const char *name; /* "" for ls without a prefix */
     struct signals signals;
@@ -71,7 +71,7 @@ static void put_text_member(struct buf *b, const char *key, const char *text)
 
 /* ---- leases ---- */
 
-static void put_grant(struct call *c, const struct hf_grant *grant)
+static void put_grant(struct lock_arguments *c, const struct hf_grant *grant)
 {
     if (!c->ask.json) {
         buf_printf(&c->out, "%s %" PRId64, grant->owner, grant->fence);
@@ -90,7 +90,7 @@ static void put_grant(struct call *c, const struct hf_grant *grant)
 
 /* An interrupted get leaves neither a place in the queue nor a lease whose token was not printed.
  */
-static enum hf_result get(struct call *c, struct hf_fault *fault)
+static enum hf_result get(struct lock_arguments *c, struct hf_fault *fault)
 {
     struct hf_grant grant = HF_GRANT_INIT;
     struct interrupts interrupts;
@@ -120,7 +120,7 @@ static enum hf_result get(struct call *c, struct hf_fault *fault)
     return r;
 }
 
-static enum hf_result renew(struct call *c, struct hf_fault *fault)
+static enum hf_result renew(struct lock_arguments *c, struct hf_fault *fault)
 {
     struct hf_grant grant = HF_GRANT_INIT;
     enum hf_result r =
@@ -130,7 +130,7 @@ static enum hf_result renew(struct call *c, struct hf_fault *fault)
     return r;
 }
 
-static enum hf_result release(struct call *c, struct hf_fault *fault)
+static enum hf_result release(struct lock_arguments *c, struct hf_fault *fault)
 {
     return hf_lease_release(c->locks, c->name, c->ask.owner, fault);
 }
@@ -191,7 +191,7 @@ static void put_state(struct buf *b, const char *name, const struct hf_lock_stat
     }
 }
 
-static enum hf_result show(struct call *c, struct hf_fault *fault)
+static enum hf_result show(struct lock_arguments *c, struct hf_fault *fault)
 {
     struct hf_lock_state state = HF_LOCK_STATE_INIT;
     enum hf_result r = hf_inspect(c->locks, c->name, &state, fault);
@@ -203,14 +203,14 @@ static enum hf_result show(struct call *c, struct hf_fault *fault)
     return HF_DONE;
 }
 
-struct names {
+struct lock_names {
     char **v;
     size_t n, cap;
 };
 
 static bool add_name(void *ctx, const char *name)
 {
-    struct names *names = ctx;
+    struct lock_names *names = ctx;
     if (names->n == names->cap) {
         names->cap = names->cap ? 2 * names->cap : 64;
         names->v = hf_realloc(names->v, names->cap * sizeof *names->v);
@@ -221,9 +221,9 @@ static bool add_name(void *ctx, const char *name)
 
 /* Prints names alone, for a loop in a shell; JSON has the state of each lock, read one after the
  * other. */
-static enum hf_result list(struct call *c, struct hf_fault *fault)
+static enum hf_result list(struct lock_arguments *c, struct hf_fault *fault)
 {
-    struct names names = {0};
+    struct lock_names names = {0};
     enum hf_result r = hf_list(c->locks, c->name, add_name, &names, fault);
     buf_str(&c->out, c->ask.json ? "[" : "");
     for (size_t i = 0; i < names.n && r == HF_DONE; i++) {
@@ -243,7 +243,7 @@ static enum hf_result list(struct call *c, struct hf_fault *fault)
     return r;
 }
 
-static enum hf_result break_it(struct call *c, struct hf_fault *fault)
+static enum hf_result break_it(struct lock_arguments *c, struct hf_fault *fault)
 {
     return hf_break(c->locks, c->name, fault);
 }
@@ -252,7 +252,7 @@ static enum hf_result break_it(struct call *c, struct hf_fault *fault)
 
 static const struct verb {
     const char *name;
-    enum hf_result (*call)(struct call *c, struct hf_fault *fault);
+    enum hf_result (*call)(struct lock_arguments *c, struct hf_fault *fault);
     bool needs_owner;
     bool is_detached; /* the lease lives on after this process */
 } verbs[] = {
@@ -261,7 +261,7 @@ static const struct verb {
 };
 
 /* If the token cannot be printed, no caller could release the lease, so it is released here. */
-static int print(struct call *c)
+static int print(struct lock_arguments *c)
 {
     if (cli_print(&c->out))
         return EXIT_SUCCESS;
@@ -272,7 +272,7 @@ static int print(struct call *c)
 }
 
 /* Prints the output of a call that succeeded, or a message, and returns the exit code. */
-static int exit_code_of(struct call *c, const struct hf_fault *fault)
+static int exit_code_of(struct lock_arguments *c, const struct hf_fault *fault)
 {
     if (c->signo)
         return EXIT_SIGNAL + c->signo;
@@ -301,7 +301,7 @@ static bool check_url(const char *url, const struct verb *verb)
     return false;
 }
 
-static int call_verb(struct call *c, const struct verb *verb)
+static int call_verb(struct lock_arguments *c, const struct verb *verb)
 {
     const char *url = cli_url("lock", c->ask.url_given);
     if (!url || !check_url(url, verb))
@@ -336,7 +336,7 @@ static int unknown_verb(const char *given)
 
 int cli_lock(int argc, char **argv)
 {
-    struct call c = {0};
+    struct lock_arguments c = {0};
     bool ok = ask_parse(&c.ask, "lock", argc, argv, ":nE:h", options);
     int code = EXIT_BAD_USAGE, n = argc - optind;
     const struct verb *verb = NULL;

@@ -72,7 +72,7 @@ static int read_plan(struct plan_file *file, const char *path)
 
 /* ---- what a plan has ---- */
 
-struct place {
+struct plan_place {
     double x, y;
     const char *id;
 };
@@ -80,7 +80,7 @@ struct place {
 struct summary {
     json_t *zones, *categories, *areas; /* lists of objects, as they are printed */
     json_t *counts;                     /* category -> seats */
-    VEC(struct place) seats;
+    VEC(struct plan_place) seats;
     json_t *warnings;
 };
 
@@ -98,7 +98,7 @@ static void count_row(struct summary *s, const json_t *zone, const json_t *row)
         json_t *count =
             json_object_get(s->counts, json_string_value(json_object_get(seat, "category")));
         json_integer_set(count, json_integer_value(count) + 1);
-        *vec_push(&s->seats) = (struct place){
+        *vec_push(&s->seats) = (struct plan_place){
             .x = coordinate(zone, "x") + coordinate(row, "x") + coordinate(seat, "x"),
             .y = coordinate(zone, "y") + coordinate(row, "y") + coordinate(seat, "y"),
             .id = json_string_value(json_object_get(seat, "seat_guid")),
@@ -128,7 +128,7 @@ static void count_zone(struct summary *s, const json_t *zone, size_t number)
 
 static int compare_places(const void *a, const void *b)
 {
-    const struct place *one = a, *other = b;
+    const struct plan_place *one = a, *other = b;
     if (one->x != other->x)
         return one->x < other->x ? -1 : 1;
     return (one->y > other->y) - (one->y < other->y);
@@ -152,7 +152,7 @@ static void look_for_mistakes(struct summary *s, const json_t *size)
     if (s->seats.n)
         qsort(s->seats.v, s->seats.n, sizeof *s->seats.v, compare_places);
     for (i = 0; i < s->seats.n; i++) {
-        const struct place *at = &s->seats.v[i];
+        const struct plan_place *at = &s->seats.v[i];
         if (at->x < 0 || at->x > width || at->y < 0 || at->y > height) {
             outside = at->id;
             n_outside++;

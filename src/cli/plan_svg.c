@@ -13,12 +13,12 @@
 #define TEXT_SIZE 16
 #define COLOR_LEN_MAX 64
 
-struct point {
+struct svg_point {
     double x, y;
 };
 
 /* The members of the body that the picture is made of, and what was counted while drawing. */
-struct picture {
+struct svg_picture {
     struct buf *out;
     const json_t *plan, *accessible, *areas, *prices;
     json_t *colors;      /* category -> its colour */
@@ -66,7 +66,7 @@ static void put_attribute(struct buf *out, const char *name, double number)
     buf_char(out, '"');
 }
 
-static void put_point(struct buf *out, const char *x, const char *y, struct point at)
+static void put_point(struct buf *out, const char *x, const char *y, struct svg_point at)
 {
     put_attribute(out, x, at.x);
     put_attribute(out, y, at.y);
@@ -95,10 +95,10 @@ static double number_of(const json_t *object, const char *name, double otherwise
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
-static struct point point_of(const json_t *object, const char *name, struct point from)
+static struct svg_point point_of(const json_t *object, const char *name, struct svg_point from)
 {
     const json_t *at = json_object_get(object, name);
-    return (struct point){from.x + number_of(at, "x", 0), from.y + number_of(at, "y", 0)};
+    return (struct svg_point){from.x + number_of(at, "x", 0), from.y + number_of(at, "y", 0)};
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -147,7 +147,7 @@ static void put_shape(struct buf *out, const json_t *area)
         buf_lit(out, "/>");
     } else if (strcmp(shape, "ellipse") == 0) {
         buf_lit(out, "<ellipse");
-        put_point(out, "rx", "ry", point_of(size, "radius", (struct point){0}));
+        put_point(out, "rx", "ry", point_of(size, "radius", (struct svg_point){0}));
         buf_lit(out, "/>");
     } else if (strcmp(shape, "polygon") == 0) {
         put_polygon(out, size);
@@ -155,7 +155,7 @@ static void put_shape(struct buf *out, const json_t *area)
 }
 
 /* The name and capacity of an area that is sold, as a tooltip. */
-static void put_area_title(const struct picture *p, const json_t *area)
+static void put_area_title(const struct svg_picture *p, const json_t *area)
 {
     const json_t *sold;
     const char *uuid = text_of(area, "uuid");
@@ -170,10 +170,10 @@ static void put_area_title(const struct picture *p, const json_t *area)
     }
 }
 
-static void put_area(const struct picture *p, const json_t *area, struct point zone)
+static void put_area(const struct svg_picture *p, const json_t *area, struct svg_point zone)
 {
     struct buf *out = p->out;
-    struct point at = point_of(area, "position", zone);
+    struct svg_point at = point_of(area, "position", zone);
     const json_t *text = json_object_get(area, "text");
     buf_lit(out, "<g transform=\"translate(");
     put_number(out, at.x);
@@ -189,7 +189,7 @@ static void put_area(const struct picture *p, const json_t *area, struct point z
     put_shape(out, area);
     if (json_is_object(text)) {
         buf_lit(out, "<text stroke=\"none\"");
-        put_point(out, "x", "y", point_of(text, "position", (struct point){0}));
+        put_point(out, "x", "y", point_of(text, "position", (struct svg_point){0}));
         put_attribute(out, "font-size", number_of(text, "size", TEXT_SIZE));
         put_color(out, "fill", json_object_get(text, "color"), "currentColor");
         buf_lit(out, " dy=\".35em\">");
@@ -201,10 +201,10 @@ static void put_area(const struct picture *p, const json_t *area, struct point z
 
 /* ---- seats ---- */
 
-static void put_seat(const struct picture *p, const json_t *seat, struct point row)
+static void put_seat(const struct svg_picture *p, const json_t *seat, struct svg_point row)
 {
     struct buf *out = p->out;
-    struct point at = point_of(seat, "position", row);
+    struct svg_point at = point_of(seat, "position", row);
     double radius = number_of(seat, "radius", SEAT_RADIUS);
     const char *id = text_of(seat, "seat_guid"), *label = text_of(seat, "seat_number");
     const char *category = text_of(seat, "category");
@@ -212,7 +212,7 @@ static void put_seat(const struct picture *p, const json_t *seat, struct point r
     size_t chars = count_chars(label);
     if (is_accessible) {
         buf_lit(out, "<rect");
-        put_point(out, "x", "y", (struct point){at.x - radius, at.y - radius});
+        put_point(out, "x", "y", (struct svg_point){at.x - radius, at.y - radius});
         put_attribute(out, "width", 2 * radius);
         put_attribute(out, "height", 2 * radius);
         put_attribute(out, "rx", radius / 4);
@@ -238,36 +238,37 @@ static void put_seat(const struct picture *p, const json_t *seat, struct point r
 }
 
 /* Writes the row's name beside the seat `edge`, on the side away from its neighbour `next`. */
-static void put_row_name(struct buf *out, const char *name, struct point edge, struct point next)
+static void put_row_name(struct buf *out, const char *name, struct svg_point edge,
+                         struct svg_point next)
 {
-    struct point away = {edge.x - next.x, edge.y - next.y};
+    struct svg_point away = {edge.x - next.x, edge.y - next.y};
     double length = hypot(away.x, away.y), distance = 2.6 * SEAT_RADIUS;
     if (length <= 0)
         return;
     buf_lit(out, "<text class=\"row\"");
-    put_point(
-        out, "x", "y",
-        (struct point){edge.x + away.x / length * distance, edge.y + away.y / length * distance});
+    put_point(out, "x", "y",
+              (struct svg_point){edge.x + away.x / length * distance,
+                                 edge.y + away.y / length * distance});
     buf_lit(out, " dy=\".35em\">");
     put_text(out, name);
     buf_lit(out, "</text>\n");
 }
 
-static void put_row(const struct picture *p, const json_t *row, struct point zone)
+static void put_row(const struct svg_picture *p, const json_t *row, struct svg_point zone)
 {
-    struct point from = point_of(row, "position", zone);
+    struct svg_point from = point_of(row, "position", zone);
     const json_t *seats = json_object_get(row, "seats"), *seat;
     const char *side = text_of(row, "row_number_position"), *name = text_of(row, "row_number");
     size_t n = json_array_size(seats), i;
     json_array_foreach((json_t *)seats, i, seat) put_seat(p, seat, from);
     if (n == 0)
         return;
-    struct point first = point_of(json_array_get(seats, 0), "position", from);
-    struct point last = point_of(json_array_get(seats, n - 1), "position", from);
-    struct point second = n > 1 ? point_of(json_array_get(seats, 1), "position", from)
-                                : (struct point){first.x + 1, first.y};
-    struct point last_but_one = n > 1 ? point_of(json_array_get(seats, n - 2), "position", from)
-                                      : (struct point){last.x - 1, last.y};
+    struct svg_point first = point_of(json_array_get(seats, 0), "position", from);
+    struct svg_point last = point_of(json_array_get(seats, n - 1), "position", from);
+    struct svg_point second = n > 1 ? point_of(json_array_get(seats, 1), "position", from)
+                                    : (struct svg_point){first.x + 1, first.y};
+    struct svg_point last_but_one = n > 1 ? point_of(json_array_get(seats, n - 2), "position", from)
+                                          : (struct svg_point){last.x - 1, last.y};
     if (strcmp(side, "start") == 0 || strcmp(side, "both") == 0)
         put_row_name(p->out, name, first, second);
     if (strcmp(side, "end") == 0 || strcmp(side, "both") == 0)
@@ -277,23 +278,23 @@ static void put_row(const struct picture *p, const json_t *row, struct point zon
 /* ---- the whole of it ---- */
 
 /* Decoration comes first, so that no seat is hidden by it. */
-static void put_zones(const struct picture *p)
+static void put_zones(const struct svg_picture *p)
 {
     const json_t *zones = json_object_get(p->plan, "zones"), *zone, *each;
     size_t i, k;
     json_array_foreach((json_t *)zones, i, zone)
     {
-        struct point at = point_of(zone, "position", (struct point){0});
+        struct svg_point at = point_of(zone, "position", (struct svg_point){0});
         json_array_foreach(json_object_get(zone, "areas"), k, each) put_area(p, each, at);
     }
     json_array_foreach((json_t *)zones, i, zone)
     {
-        struct point at = point_of(zone, "position", (struct point){0});
+        struct svg_point at = point_of(zone, "position", (struct svg_point){0});
         json_array_foreach(json_object_get(zone, "rows"), k, each) put_row(p, each, at);
     }
 }
 
-static void put_legend(const struct picture *p, struct point at, double size)
+static void put_legend(const struct svg_picture *p, struct svg_point at, double size)
 {
     const json_t *categories = json_object_get(p->plan, "categories"), *category;
     size_t i;
@@ -303,12 +304,12 @@ static void put_legend(const struct picture *p, struct point at, double size)
         const json_t *price = json_object_get(p->prices, name);
         buf_lit(p->out, "<circle");
         put_point(p->out, "cx", "cy",
-                  (struct point){at.x + size / 2, at.y + (double)i * size * 1.5});
+                  (struct svg_point){at.x + size / 2, at.y + (double)i * size * 1.5});
         put_attribute(p->out, "r", size / 2);
         put_color(p->out, "fill", json_object_get(p->colors, name), "gray");
         buf_lit(p->out, "/><text class=\"legend\"");
         put_point(p->out, "x", "y",
-                  (struct point){at.x + size * 1.5, at.y + (double)i * size * 1.5});
+                  (struct svg_point){at.x + size * 1.5, at.y + (double)i * size * 1.5});
         put_attribute(p->out, "font-size", size);
         buf_lit(p->out, " dy=\".35em\">");
         put_text(p->out, name);
@@ -320,7 +321,7 @@ static void put_legend(const struct picture *p, struct point at, double size)
     }
 }
 
-static void put_head(const struct picture *p, double width, double height)
+static void put_head(const struct svg_picture *p, double width, double height)
 {
     buf_lit(p->out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ");
     put_number(p->out, width);
@@ -344,7 +345,7 @@ static void put_focus(struct buf *out, const json_t *body)
 {
     if (!json_object_get(body, "focus"))
         return;
-    struct point at = point_of(body, "focus", (struct point){0});
+    struct svg_point at = point_of(body, "focus", (struct svg_point){0});
     buf_lit(out, "<g class=\"focus\" transform=\"translate(");
     put_number(out, at.x);
     buf_char(out, ' ');
@@ -353,7 +354,7 @@ static void put_focus(struct buf *out, const json_t *body)
 }
 
 /* Gives every category a colour, and a count of zero. */
-static void prepare(struct picture *p)
+static void prepare(struct svg_picture *p)
 {
     const json_t *category, *id;
     size_t i;
@@ -374,14 +375,14 @@ static void prepare(struct picture *p)
 void plan_svg(struct buf *out, const json_t *body)
 {
     const json_t *plan = json_object_get(body, "plan"), *size = json_object_get(plan, "size");
-    struct picture p = {.out = out,
-                        .plan = plan,
-                        .accessible = json_object_get(body, "accessible"),
-                        .areas = json_object_get(body, "areas"),
-                        .prices = json_object_get(body, "prices"),
-                        .colors = json_object(),
-                        .counts = json_object(),
-                        .accessibles = json_object()};
+    struct svg_picture p = {.out = out,
+                            .plan = plan,
+                            .accessible = json_object_get(body, "accessible"),
+                            .areas = json_object_get(body, "areas"),
+                            .prices = json_object_get(body, "prices"),
+                            .colors = json_object(),
+                            .counts = json_object(),
+                            .accessibles = json_object()};
     double width = number_of(size, "width", 0), height = number_of(size, "height", 0);
     double text_size = fmax(TEXT_SIZE, fmax(width, height) / 60);
     double lines = (double)json_array_size(json_object_get(plan, "categories")) * 1.5 + 1;
@@ -389,7 +390,7 @@ void plan_svg(struct buf *out, const json_t *body)
     put_head(&p, width, height + lines * text_size);
     put_zones(&p);
     put_focus(out, body);
-    put_legend(&p, (struct point){text_size, height + text_size}, text_size);
+    put_legend(&p, (struct svg_point){text_size, height + text_size}, text_size);
     buf_lit(out, "</svg>\n");
     json_decref(p.colors);
     json_decref(p.counts);

@@ -213,7 +213,7 @@ enum ended {
     MAY_BE_DONE,  /* the answer was lost, or the server does not know */
 };
 
-struct attempt {
+struct remote_attempt {
     enum ended ended;
     int64_t pause_ms; /* that the server asked for; 0: none */
     bool is_unreachable;
@@ -238,7 +238,7 @@ static bool has_code(const struct http_response *answer, const char *code)
     return has;
 }
 
-static void judge(struct attempt *a, bool is_question, enum hf_status status,
+static void judge(struct remote_attempt *a, bool is_question, enum hf_status status,
                   const struct http_response *answer)
 {
     a->is_unreachable = status == HF_UNAVAILABLE;
@@ -264,12 +264,12 @@ static int64_t now_ms(void) { return wait_now_us() / 1000; }
 
 /* Sends the request until it has an answer or the time is up.  *ret_may_be_done: a try may have
  * been carried out that was not answered. */
-static struct attempt try_until_known(struct remote *r, struct http_request *request,
-                                      struct http_response *ret, bool *ret_may_be_done)
+static struct remote_attempt try_until_known(struct remote *r, struct http_request *request,
+                                             struct http_response *ret, bool *ret_may_be_done)
 {
     int64_t until_ms = now_ms() + r->timeout_ms;
     bool is_question = strcmp(request->method, "GET") == 0 && !r->is_patient;
-    struct attempt a = {0};
+    struct remote_attempt a = {0};
     *ret_may_be_done = false;
     for (unsigned n = 0;; n++) {
         int64_t left_ms = until_ms - now_ms();
@@ -302,7 +302,7 @@ static void draw_key(struct remote *r)
     hex_format(bytes, sizeof bytes, r->key);
 }
 
-static int report(struct remote *r, const struct attempt *a, bool is_keyed, bool may_be_done,
+static int report(struct remote *r, const struct remote_attempt *a, bool is_keyed, bool may_be_done,
                   const struct http_response *answer)
 {
     if (a->ended == DONE && answer->status / 100 == 2)
@@ -347,7 +347,7 @@ int remote_call(struct remote *r, const char *method, const char *path, const js
     request.url = url.data;
     request.body = text;
     request.body_len = text ? strlen(text) : 0;
-    struct attempt a = try_until_known(r, &request, ret, &may_be_done);
+    struct remote_attempt a = try_until_known(r, &request, ret, &may_be_done);
     int code = report(r, &a, is_keyed, may_be_done, ret);
     buf_close(&url);
     free(text);

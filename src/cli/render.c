@@ -164,13 +164,13 @@ void render_object(struct buf *b, const json_t *object)
 
 #define COLUMNS_MAX 16
 
-struct table {
+struct render_table {
     struct buf cells; /* their texts, one behind the other */
     VEC(size_t) ends; /* where each of them ends */
     size_t n_columns, widths[COLUMNS_MAX];
 };
 
-static void end_cell(struct table *t)
+static void end_cell(struct render_table *t)
 {
     size_t column = t->ends.n % t->n_columns;
     size_t start = t->ends.n ? t->ends.v[t->ends.n - 1] : 0;
@@ -179,7 +179,7 @@ static void end_cell(struct table *t)
     *vec_push(&t->ends) = t->cells.len;
 }
 
-static void put_table(struct buf *b, const struct table *t)
+static void put_table(struct buf *b, const struct render_table *t)
 {
     for (size_t i = 0, start = 0; i < t->ends.n; start = t->ends.v[i++]) {
         size_t column = i % t->n_columns, len = t->ends.v[i] - start;
@@ -193,7 +193,7 @@ static void put_table(struct buf *b, const struct table *t)
 
 void render_table(struct buf *b, const json_t *rows, const char *const *columns, bool has_header)
 {
-    struct table t = {0};
+    struct render_table t = {0};
     const json_t *row;
     size_t i;
     while (columns[t.n_columns])
@@ -220,7 +220,7 @@ void render_table(struct buf *b, const json_t *rows, const char *const *columns,
 static void put_section(struct buf *b, const json_t *section)
 {
     const json_t *rows = json_object_get(section, "rows"), *row;
-    struct table t = {.n_columns = 2};
+    struct render_table t = {.n_columns = 2};
     size_t i;
     render_value(b, json_object_get(section, "name"));
     buf_lit(b, "  price ");

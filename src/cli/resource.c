@@ -43,7 +43,7 @@ static const struct option common_options[] = {
 
 /* ---- values ---- */
 
-static bool is_wrong(const struct call *c, const struct param *p, const char *what)
+static bool is_wrong(const struct resource_call *c, const struct param *p, const char *what)
 {
     cli_say(c->remote.command, "--%s: %s", p->option, what);
     return false;
@@ -65,7 +65,7 @@ static json_t *object_of(json_t *fields, const char *member, const char **ret_na
     return object;
 }
 
-static bool set(const struct call *c, const struct param *p, json_t *value)
+static bool set(const struct resource_call *c, const struct param *p, json_t *value)
 {
     const char *name;
     json_t *object = object_of(c->fields, p->member, &name);
@@ -74,7 +74,7 @@ static bool set(const struct call *c, const struct param *p, json_t *value)
     return true;
 }
 
-static bool append(const struct call *c, const struct param *p, json_t *value)
+static bool append(const struct resource_call *c, const struct param *p, json_t *value)
 {
     const char *name;
     json_t *object = object_of(c->fields, p->member, &name), *list = json_object_get(object, name);
@@ -86,7 +86,7 @@ static bool append(const struct call *c, const struct param *p, json_t *value)
 }
 
 /* NAME=NUMBER.  The name may have an = of its own. */
-static bool add_number(const struct call *c, const struct param *p, const char *text)
+static bool add_number(const struct resource_call *c, const struct param *p, const char *text)
 {
     const char *name, *equals = strrchr(text, '=');
     int64_t n;
@@ -110,7 +110,7 @@ static bool add_number(const struct call *c, const struct param *p, const char *
 }
 
 /* NAME:ROWSxSEATS:PRICE[:TIER] and NAME:CAPACITY:PRICE[:PLAN_AREA]. */
-static bool add_places(const struct call *c, const struct param *p, char *text)
+static bool add_places(const struct resource_call *c, const struct param *p, char *text)
 {
     char *parts[4] = {text}, *end;
     size_t n = 1;
@@ -148,7 +148,7 @@ static bool add_places(const struct call *c, const struct param *p, char *text)
     return append(c, p, section);
 }
 
-static bool set_json(const struct call *c, const struct param *p, const char *text)
+static bool set_json(const struct resource_call *c, const struct param *p, const char *text)
 {
     json_error_t why;
     json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
@@ -160,7 +160,7 @@ static bool set_json(const struct call *c, const struct param *p, const char *te
 }
 
 /* Reads the body that the options then add to. */
-static bool read_body(const struct call *c, const char *option, const char *path)
+static bool read_body(const struct resource_call *c, const char *option, const char *path)
 {
     json_t *body = json_file_read(c->remote.command, option, path);
     if (body)
@@ -170,7 +170,7 @@ static bool read_body(const struct call *c, const char *option, const char *path
 }
 
 /* A file with the value of a member. */
-static bool set_file(const struct call *c, const struct param *p, const char *option,
+static bool set_file(const struct resource_call *c, const struct param *p, const char *option,
                      const char *path)
 {
     json_t *value = json_file_read(c->remote.command, option, path);
@@ -178,7 +178,7 @@ static bool set_file(const struct call *c, const struct param *p, const char *op
 }
 
 /* X,Y */
-static bool set_point(const struct call *c, const struct param *p, const char *text)
+static bool set_point(const struct resource_call *c, const struct param *p, const char *text)
 {
     char *end, *from;
     double x = strtod(text, &end), y = 0;
@@ -192,7 +192,7 @@ static bool set_point(const struct call *c, const struct param *p, const char *t
                 : is_wrong(c, p, "expected X,Y");
 }
 
-static bool set_param(const struct call *c, const struct param *p, char *text)
+static bool set_param(const struct resource_call *c, const struct param *p, char *text)
 {
     char option[64];
     int64_t n;
@@ -244,7 +244,7 @@ static bool is_flag(const struct param *p)
     return p->kind == PARAM_TRUE || p->kind == PARAM_FALSE;
 }
 
-static bool set_common(struct call *c, int option, char *text, bool *ret_help)
+static bool set_common(struct resource_call *c, int option, char *text, bool *ret_help)
 {
     const char *command = c->remote.command;
     switch (option) {
@@ -277,7 +277,7 @@ static bool set_common(struct call *c, int option, char *text, bool *ret_help)
     }
 }
 
-static bool parse_options(struct call *c, int argc, char **argv, bool *ret_help)
+static bool parse_options(struct resource_call *c, int argc, char **argv, bool *ret_help)
 {
     const struct verb *verb = c->verb;
     struct option options[N_COMMON + PARAMS_MAX + 3];
@@ -325,7 +325,7 @@ static bool has_member(const json_t *fields, const char *member)
     return json_object_get(object, name) != NULL;
 }
 
-static bool take_operands(struct call *c, int argc, char **argv)
+static bool take_operands(struct resource_call *c, int argc, char **argv)
 {
     const struct verb *verb = c->verb;
     const char *command = c->remote.command;
@@ -378,7 +378,7 @@ static void put_query(struct buf *b, const json_t *fields)
     }
 }
 
-void resource_path(const struct call *c, struct buf *ret)
+void resource_path(const struct resource_call *c, struct buf *ret)
 {
     const struct verb *verb = c->verb;
     const char *place = strstr(verb->path, "%s");
@@ -393,7 +393,7 @@ void resource_path(const struct call *c, struct buf *ret)
     ret->len--;
 }
 
-int resource_print(const struct call *c, struct buf *b)
+int resource_print(const struct resource_call *c, struct buf *b)
 {
     if (cli_print(b))
         return EXIT_SUCCESS;
@@ -401,7 +401,7 @@ int resource_print(const struct call *c, struct buf *b)
     return EXIT_NO_BACK_END;
 }
 
-static int request(struct call *c)
+static int request(struct resource_call *c)
 {
     struct buf path = {0};
     resource_path(c, &path);
@@ -411,7 +411,7 @@ static int request(struct call *c)
 }
 
 /* Prints the answer as it came, whatever it is. */
-static int print_json(const struct call *c)
+static int print_json(const struct resource_call *c)
 {
     struct buf b = {0};
     if (c->answer.body.len == 0)
@@ -421,7 +421,7 @@ static int print_json(const struct call *c)
     return resource_print(c, &b);
 }
 
-static json_t *parse_answer(const struct call *c)
+static json_t *parse_answer(const struct resource_call *c)
 {
     json_t *answer = json_loadb(c->answer.body.data, c->answer.body.len, 0, NULL);
     if (!answer)
@@ -429,7 +429,7 @@ static json_t *parse_answer(const struct call *c)
     return answer;
 }
 
-static int run_once(struct call *c)
+static int run_once(struct resource_call *c)
 {
     struct buf b = {0};
     int code = request(c);
@@ -450,7 +450,7 @@ static int run_once(struct call *c)
 /* ---- lists ---- */
 
 /* Prints a page and moves the query on to the next.  *ret_n is the number of its rows. */
-static int print_page(struct call *c, bool has_header, size_t *ret_n, bool *ret_more)
+static int print_page(struct resource_call *c, bool has_header, size_t *ret_n, bool *ret_more)
 {
     struct buf b = {0};
     json_t *page = parse_answer(c);
@@ -481,7 +481,7 @@ static int print_page(struct call *c, bool has_header, size_t *ret_n, bool *ret_
 }
 
 /* The next row of --follow comes after a pause, and for it a server that restarts is waited for. */
-static int run_list(struct call *c)
+static int run_list(struct resource_call *c)
 {
     int64_t n_rows = 0;
     bool more = true;
@@ -528,7 +528,7 @@ static void verb_first(int argc, char **argv)
     argv[1] = verb;
 }
 
-static int run(struct call *c)
+static int run(struct resource_call *c)
 {
     if (!remote_open(&c->remote))
         return EXIT_BAD_USAGE;
@@ -573,9 +573,9 @@ int resource_main(const struct resource *resource, int argc, char **argv)
     int skip = verb->name ? 1 : 0;
     snprintf(command, sizeof command, "%s%s%s", resource->name, skip ? " " : "",
              skip ? verb->name : "");
-    struct call c = {.remote = {.command = command, .timeout_ms = TIMEOUT_MS},
-                     .verb = verb,
-                     .fields = json_object()};
+    struct resource_call c = {.remote = {.command = command, .timeout_ms = TIMEOUT_MS},
+                              .verb = verb,
+                              .fields = json_object()};
     int code = EXIT_BAD_USAGE;
     if (parse_options(&c, argc - skip, argv + skip, &help)) {
         if (help) {

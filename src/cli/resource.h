@@ -32,7 +32,7 @@ struct param {
     bool may_be_none; /* the value "none" is null */
 };
 
-struct call {
+struct resource_call {
     struct remote remote;
     const struct verb *verb;
     bool json;
@@ -53,7 +53,7 @@ struct verb {
     const char *const *columns; /* the members of a list to show; NULL: the answer is no list */
     int64_t page_max;           /* rows of a page of the list */
     void (*render)(struct buf *b, const json_t *answer); /* NULL: render_object */
-    int (*run)(struct call *c); /* NULL: one request, or the pages of a list */
+    int (*run)(struct resource_call *c); /* NULL: one request, or the pages of a list */
 };
 
 struct resource {
@@ -66,8 +66,8 @@ struct resource {
 int resource_main(const struct resource *resource, int argc, char **argv);
 
 /* Appends the path of the call's verb, and its query if the method is GET. */
-void resource_path(const struct call *c, struct buf *ret);
+void resource_path(const struct resource_call *c, struct buf *ret);
 /* Writes out `b` and empties it.  Returns an exit code, with a message if it cannot be written. */
-int resource_print(const struct call *c, struct buf *b);
+int resource_print(const struct resource_call *c, struct buf *b);
 
 #endif

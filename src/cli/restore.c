@@ -31,7 +31,7 @@ static const char usage[] =
     "Exit status: 0; 1 FILE violates an invariant, or the ledger has events; 64 usage, 66 FILE\n"
     "cannot be read, 69 the ledger cannot be replaced, 73 there is no room for it.\n";
 
-struct asked {
+struct restore_asked {
     char *url;
     const char *file;
     bool force, json;
@@ -40,7 +40,7 @@ struct asked {
 
 /* ---- the report ---- */
 
-static void print(const struct asked *a, const struct restored *r, const char *aside)
+static void print(const struct restore_asked *a, const struct restored *r, const char *aside)
 {
     struct buf b = {0};
     char as_of[CLOCK_TEXT_SIZE];
@@ -84,7 +84,7 @@ static void print(const struct asked *a, const struct restored *r, const char *a
 
 /* May the place be taken?  *ret_empty: nothing is lost with it.  A file that is no ledger counts as
  * something. */
-static int check_place(const struct asked *a, bool *ret_empty)
+static int check_place(const struct restore_asked *a, bool *ret_empty)
 {
     struct ledger_size size = {0};
     struct hf_err err = {0};
@@ -155,7 +155,7 @@ static char *work_name(void)
 
 /* ---- restoring ---- */
 
-static int put_in_place(const struct asked *a, bool is_empty, struct staged *file,
+static int put_in_place(const struct restore_asked *a, bool is_empty, struct staged *file,
                         const struct restored *report)
 {
     struct hf_err err = {0};
@@ -181,7 +181,7 @@ static void say_left(const char *object)
             object);
 }
 
-static int restore_into(const struct asked *a, bool is_empty, struct staged *file)
+static int restore_into(const struct restore_asked *a, bool is_empty, struct staged *file)
 {
     struct ledger_size size;
     struct restored report;
@@ -205,7 +205,7 @@ static int restore_into(const struct asked *a, bool is_empty, struct staged *fil
     return put_in_place(a, is_empty, file, &report);
 }
 
-static int restore(const struct asked *a)
+static int restore(const struct restore_asked *a)
 {
     struct staged file = {.fd = -1};
     const char *path = ledger_file(a->url);
@@ -235,7 +235,7 @@ int cli_restore(int argc, char **argv)
         {"ledger", required_argument, NULL, 256}, {"force", no_argument, NULL, 257},
         {"json", no_argument, NULL, 258},         {"fence-margin", required_argument, NULL, 259},
         {"help", no_argument, NULL, 'h'},         {0}};
-    struct asked a = {.fence_margin = -1};
+    struct restore_asked a = {.fence_margin = -1};
     bool is_good = true, help = false;
     for (int option;
          is_good && !help && (option = cli_option("restore", argc, argv, ":h", options)) != -1;) {

@@ -50,7 +50,7 @@ static enum hf_status scan(struct gate *gate, struct scan *s, struct hf_err *err
 
 /* ---- comparing entries with the ledger ---- */
 
-struct comparison {
+struct gate_comparison {
     struct gate_entries *entries;
     size_t n_wrong; /* they are moved to the front of the list */
     int64_t now;
@@ -59,7 +59,7 @@ struct comparison {
 
 static void compare_entry(void *ctx, size_t i, const struct hold_row *row)
 {
-    struct comparison *c = ctx;
+    struct gate_comparison *c = ctx;
     const struct gate_entry e = c->entries->list.v[i];
     enum gate_entry_state state = gate_entry_check(&e, row, c->now);
     if (state == GATE_ENTRY_RIGHT)
@@ -76,7 +76,7 @@ static void compare_entry(void *ctx, size_t i, const struct hold_row *row)
 static enum hf_status keep_wrong(struct ledger *l, struct gate_entries *entries,
                                  struct verify_report *report, struct hf_err *err)
 {
-    struct comparison c = {.entries = entries, .report = report};
+    struct gate_comparison c = {.entries = entries, .report = report};
     VEC(int64_t) holds = {0};
     for (size_t i = 0; i < entries->list.n; i++)
         *vec_push(&holds) = entries->list.v[i].hold;

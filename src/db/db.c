@@ -35,15 +35,15 @@ enum hf_status db_open(const char *url, const struct db_options *options, struct
 
 /* The statements about stored versions.  The main schema has a table of its own, which is older
  * than that of the parts. */
-struct versions {
+struct version_statements {
     const char *create, *read, *insert;
 };
-static const struct versions main_versions = {
+static const struct version_statements main_versions = {
     "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)",
     "SELECT COALESCE(MAX(version), 0) FROM schema_version{args(part text)}",
     "INSERT INTO schema_version (version) VALUES (r.version){args(part text, version bigint)}",
 };
-static const struct versions part_versions = {
+static const struct version_statements part_versions = {
     "CREATE TABLE IF NOT EXISTS part_version (part text NOT NULL, version bigint NOT NULL)",
     "SELECT COALESCE(MAX(version), 0) FROM part_version WHERE part = r.part{args(part text)}",
     "INSERT INTO part_version (part, version) VALUES (r.part, r.version)"
@@ -118,7 +118,7 @@ static enum hf_status migrate_to(const struct migration *m, int version, const c
 
 /* Reads the version if the table of versions exists, without creating it: on a server, a user who
  * may use the tables need not have the right to create them. */
-static enum hf_status look_first(struct migration *m, const struct versions *versions)
+static enum hf_status look_first(struct migration *m, const struct version_statements *versions)
 {
     int64_t version;
     if (!m->db->driver->migration_lock)
@@ -127,8 +127,9 @@ static enum hf_status look_first(struct migration *m, const struct versions *ver
     return status == HF_OK ? version_read(m, &version, NULL) : status;
 }
 
-static enum hf_status migrate(struct db *db, const struct versions *versions, const char *part,
-                              const char *const *migrations, int n, struct hf_err *err)
+static enum hf_status migrate(struct db *db, const struct version_statements *versions,
+                              const char *part, const char *const *migrations, int n,
+                              struct hf_err *err)
 {
     struct migration m = {.db = db, .part = part};
     int64_t version;

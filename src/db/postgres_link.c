@@ -219,7 +219,7 @@ static int list_len(const char *list)
     return n;
 }
 
-struct hosts {
+struct link_hosts {
     char *host, *address, *port;
     int n;
     int64_t connect_ms;   /* 0: no connect_timeout is given */
@@ -228,7 +228,7 @@ struct hosts {
 };
 
 /* Takes over what is known from these options and was not known before. */
-static void hosts_take(const PQconninfoOption *o, struct hosts *ret)
+static void hosts_take(const PQconninfoOption *o, struct link_hosts *ret)
 {
     for (; o && o->keyword; o++) {
         char **field = strcmp(o->keyword, "host") == 0       ? &ret->host
@@ -249,7 +249,7 @@ static void hosts_take(const PQconninfoOption *o, struct hosts *ret)
 
 /* The URL counts first, and then the environment, in which values that libpq has by itself are not
  * told from those that somebody has set to the same. */
-static void hosts_read(const char *url, struct hosts *ret)
+static void hosts_read(const char *url, struct link_hosts *ret)
 {
     PQconninfoOption *of_url = PQconninfoParse(url, NULL), *others = PQconndefaults();
     hosts_take(of_url, ret);
@@ -264,7 +264,7 @@ static void hosts_read(const char *url, struct hosts *ret)
     ret->n = list_len(ret->address ? ret->address : ret->host);
 }
 
-static void hosts_close(struct hosts *hosts)
+static void hosts_close(struct link_hosts *hosts)
 {
     free(hosts->host);
     free(hosts->address);
@@ -290,7 +290,7 @@ static const char *system_authorities(void)
 /* Is it for us to say that the server has to prove who it is?  On the way to another machine it is,
  * unless somebody has said what they want.  A name counts before its address: a tunnel ends on this
  * machine, and the server does not. */
-static bool verifies_by_default(const struct hosts *hosts, int i)
+static bool verifies_by_default(const struct link_hosts *hosts, int i)
 {
     char host[256], address[256];
     pick(hosts->host, i, host, sizeof host);
@@ -300,7 +300,7 @@ static bool verifies_by_default(const struct hosts *hosts, int i)
 
 /* The URL overrides the parameters before `dbname` here and not those behind it.  Of several hosts
  * libpq gets one: it would wait for the first one for ever. */
-static PGconn *dial(const char *url, const struct hosts *hosts, int i)
+static PGconn *dial(const char *url, const struct link_hosts *hosts, int i)
 {
     bool verifies = verifies_by_default(hosts, i);
     char host[256], address[256], port[32];
@@ -371,7 +371,7 @@ static bool connect_until(struct pg_link *l, int64_t until_us)
  * one that is reported. */
 enum hf_status pg_link_dial(struct pg_link *l, struct hf_err *err)
 {
-    struct hosts hosts = {0};
+    struct link_hosts hosts = {0};
     enum hf_status status = HF_LEDGER_UNAVAILABLE;
     hosts_read(l->url, &hosts);
     int64_t until_us = wait_now_us() + (hosts.connect_ms ? hosts.connect_ms : l->connect_ms) * 1000;

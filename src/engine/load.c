@@ -36,13 +36,13 @@ static int64_t heads_lag_max(const struct event *e)
 }
 
 /* Payments that live holds wait for. */
-struct payments {
+struct loaded_payments {
     VEC(struct hold_payment) list;
 };
 
 static void on_pending(void *ctx, int64_t booking, int64_t payment)
 {
-    *vec_push(&((struct payments *)ctx)->list) = (struct hold_payment){booking, payment};
+    *vec_push(&((struct loaded_payments *)ctx)->list) = (struct hold_payment){booking, payment};
 }
 
 static int by_hold(const void *a, const void *b)
@@ -53,7 +53,7 @@ static int by_hold(const void *a, const void *b)
 
 static enum hf_status load_payments(struct ledger *l, struct event *e, struct hf_err *err)
 {
-    struct payments payments = {0};
+    struct loaded_payments payments = {0};
     enum hf_status status = ledger_bookings_pending(l, e->def->id.key, on_pending, &payments, err);
     if (payments.list.n > 1)
         qsort(payments.list.v, payments.list.n, sizeof *payments.list.v, by_hold);

@@ -19,7 +19,7 @@
 #define SECOND_SCAN_AFTER_MS 300
 
 /* One comparison. */
-struct round {
+struct gate_round {
     struct reconciler *reconciler;
     /* what the last scan found */
     struct gate_entries entries; /* sorted */
@@ -34,7 +34,7 @@ struct round {
     int64_t ttls_us; /* our clock at the moment that the TTLs of `repairs` count from */
 };
 
-static void scan_clear(struct round *round)
+static void scan_clear(struct gate_round *round)
 {
     for (size_t i = 0; i < round->strange.n; i++)
         free(round->strange.v[i]);
@@ -43,7 +43,7 @@ static void scan_clear(struct round *round)
     vec_clear(&round->counts);
 }
 
-static void round_close(struct round *round)
+static void round_close(struct gate_round *round)
 {
     scan_clear(round);
     gate_entries_close(&round->entries);
@@ -54,7 +54,7 @@ static void round_close(struct round *round)
     vec_close(&round->keys);
 }
 
-static int64_t clock_us(const struct round *round)
+static int64_t clock_us(const struct gate_round *round)
 {
     return clock_monotonic_us(round->reconciler->engine->config.clock);
 }
@@ -64,29 +64,32 @@ static int64_t clock_us(const struct round *round)
 static void on_seat(void *ctx, int64_t event, uint32_t seat, int64_t hold, int64_t ttl_ms)
 {
     (void)ttl_ms;
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     *vec_push(&round->entries.list) =
         (struct gate_entry){.event = event, .seat = seat, .hold = hold};
 }
 
 static void on_count(void *ctx, int64_t event, uint32_t area, int64_t seq, int64_t available)
 {
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     *vec_push(&round->counts) =
         (struct gate_count){.event = event, .area = area, .seq = seq, .available = available};
 }
 
 static void on_strange(void *ctx, const char *key, size_t len)
 {
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     *vec_push(&round->strange) = hf_strndup(key, len);
 }
 
-static bool on_page(void *ctx) { return reconciler_is_stopping(((struct round *)ctx)->reconciler); }
+static bool on_page(void *ctx)
+{
+    return reconciler_is_stopping(((struct gate_round *)ctx)->reconciler);
+}
 
 /* Reads the gate, then the ledger's time.  Returns false if one of them does not answer, or if the
  * reconciler is to stop.  A gate that does not answer is reported by its users. */
-static bool scan(struct round *round, struct hf_err *err)
+static bool scan(struct gate_round *round, struct hf_err *err)
 {
     struct reconciler *r = round->reconciler;
     const struct gate_visitor visitor = {round, on_seat, on_count, on_strange, on_page};
@@ -101,7 +104,7 @@ static bool scan(struct round *round, struct hf_err *err)
 
 typedef void hold_fn(void *round, size_t i, const struct hold_row *row);
 
-static bool visit_holds(struct round *round, const int64_t *keys, size_t n, hold_fn *hold,
+static bool visit_holds(struct gate_round *round, const int64_t *keys, size_t n, hold_fn *hold,
                         struct hf_err *err)
 {
     return ledger_holds_visit(round->reconciler->ledger, keys, n, hold, round, err) == HF_OK;
@@ -111,7 +114,7 @@ static bool visit_holds(struct round *round, const int64_t *keys, size_t n, hold
 
 static void find_stale(void *ctx, size_t i, const struct hold_row *row)
 {
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     const struct gate_entry *e = &round->entries.list.v[i];
     if (gate_entry_check(e, row, round->now) != GATE_ENTRY_RIGHT)
         *vec_push(&round->repairs) =
@@ -119,14 +122,14 @@ static void find_stale(void *ctx, size_t i, const struct hold_row *row)
 }
 
 /* Returns how long an entry of this hold should last; 0 or less: it needs none any more. */
-static int64_t entry_ttl_ms(const struct round *round, const struct hold_row *row)
+static int64_t entry_ttl_ms(const struct gate_round *round, const struct hold_row *row)
 {
     return row->expires_at - GATE_EARLY_MS - round->now;
 }
 
 static void find_missing(void *ctx, const struct hold_row *row)
 {
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     int64_t ttl_ms = entry_ttl_ms(round, row);
     bool any = false;
     if (ttl_ms <= 0)
@@ -145,7 +148,7 @@ static void find_missing(void *ctx, const struct hold_row *row)
 }
 
 /* Compares the scan with the ledger, both ways. */
-static bool find_repairs(struct round *round, struct hf_err *err)
+static bool find_repairs(struct gate_round *round, struct hf_err *err)
 {
     round->ttls_us = round->now_us;
     vec_clear(&round->keys);
@@ -159,7 +162,7 @@ static bool find_repairs(struct round *round, struct hf_err *err)
 /* ---- which of them are still wrong a moment later ---- */
 
 /* Keeps the stale entries that are still there, and the missing ones that are still missing. */
-static void keep_unchanged(struct round *round)
+static void keep_unchanged(struct gate_round *round)
 {
     size_t kept = 0;
     for (size_t i = 0; i < round->repairs.n; i++) {
@@ -176,14 +179,14 @@ static void keep_unchanged(struct round *round)
 /* Marks, by hold 0, the repair of a missing entry whose hold has ended since. */
 static void mark_ended(void *ctx, size_t i, const struct hold_row *row)
 {
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     struct gate_seat *repair = &round->repairs.v[i];
     bool lives = row->status == HOLD_ACTIVE && entry_ttl_ms(round, row) > 0;
     if (repair->ttl_ms && !lives)
         repair->hold = 0;
 }
 
-static void drop_marked(struct round *round)
+static void drop_marked(struct gate_round *round)
 {
     size_t kept = 0;
     for (size_t i = 0; i < round->repairs.n; i++)
@@ -194,7 +197,7 @@ static void drop_marked(struct round *round)
 
 /* Scans again, and keeps the repairs that are still needed: what servers are just doing is no
  * drift. */
-static bool confirm_repairs(struct round *round, struct hf_err *err)
+static bool confirm_repairs(struct gate_round *round, struct hf_err *err)
 {
     if (reconciler_pause(round->reconciler, SECOND_SCAN_AFTER_MS) || !scan(round, err))
         return false;
@@ -219,7 +222,7 @@ static int repair_order(const void *a, const void *b)
 }
 
 /* Writes the repairs to the gate and empties the list.  Returns false if the gate failed. */
-static bool settle_repairs(struct round *round)
+static bool settle_repairs(struct gate_round *round)
 {
     struct reconciler *r = round->reconciler;
     size_t n = round->repairs.n;
@@ -233,7 +236,7 @@ static bool settle_repairs(struct round *round)
 
 /* Subtracts the time that has passed since the TTLs were computed: an entry must not outlive its
  * hold. */
-static void shorten_ttls(struct round *round)
+static void shorten_ttls(struct gate_round *round)
 {
     int64_t since_ms = (clock_us(round) - round->ttls_us) / 1000 + 1;
     size_t kept = 0;
@@ -247,7 +250,7 @@ static void shorten_ttls(struct round *round)
     round->repairs.n = kept;
 }
 
-static void make_repairs(struct round *round)
+static void make_repairs(struct gate_round *round)
 {
     shorten_ttls(round);
     size_t n_stale = 0, n = round->repairs.n;
@@ -262,7 +265,7 @@ static void make_repairs(struct round *round)
 static void find_ended(void *ctx, size_t i, const struct hold_row *row)
 {
     (void)i;
-    struct round *round = ctx;
+    struct gate_round *round = ctx;
     if (row->status == HOLD_ACTIVE)
         return;
     for (uint32_t s = 0; s < row->n_seats; s++)
@@ -271,7 +274,7 @@ static void find_ended(void *ctx, size_t i, const struct hold_row *row)
 }
 
 /* Takes the entries away again whose holds ended while they were put back. */
-static bool undo_ended(struct round *round, struct hf_err *err)
+static bool undo_ended(struct gate_round *round, struct hf_err *err)
 {
     return visit_holds(round, round->restored.v, round->restored.n, find_ended, err) &&
            settle_repairs(round);
@@ -316,7 +319,7 @@ static enum hf_status judge_count(struct ledger *l, const struct gate_count *c, 
     return status;
 }
 
-static void delete_wrong_counts(struct round *round, struct hf_err *err)
+static void delete_wrong_counts(struct gate_round *round, struct hf_err *err)
 {
     struct reconciler *r = round->reconciler;
     size_t n_wrong = 0;
@@ -332,7 +335,7 @@ static void delete_wrong_counts(struct round *round, struct hf_err *err)
         reconciler_repaired(r, REPAIR_GATE_COUNT, n_wrong);
 }
 
-static void delete_strange_keys(struct round *round)
+static void delete_strange_keys(struct gate_round *round)
 {
     struct reconciler *r = round->reconciler;
     for (size_t i = 0; i < round->strange.n && !reconciler_is_stopping(r); i++) {
@@ -345,7 +348,7 @@ static void delete_strange_keys(struct round *round)
 
 /* ---- the whole of it ---- */
 
-static void compare(struct round *round, struct hf_err *err)
+static void compare(struct gate_round *round, struct hf_err *err)
 {
     if (!scan(round, err) || !find_repairs(round, err))
         return;
@@ -361,7 +364,7 @@ static void compare(struct round *round, struct hf_err *err)
 
 void reconcile_gate(struct reconciler *r)
 {
-    struct round round = {.reconciler = r};
+    struct gate_round round = {.reconciler = r};
     struct hf_err err = {0};
     compare(&round, &err);
     delete_strange_keys(&round);

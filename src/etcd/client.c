@@ -14,7 +14,7 @@
 #define EXPLAIN_ALL_MS 600
 
 /* How one attempt at one endpoint ended. */
-enum outcome {
+enum etcd_outcome {
     ANSWERED,  /* with what was asked for, or with an enum etcd_answer */
     REFUSED,   /* for good; the fault says why */
     NOT_DONE,  /* this endpoint cannot do it now; another may */
@@ -177,8 +177,8 @@ static enum hf_status run(struct etcd_client *c, const struct http_request *requ
     return t.exchange.result;
 }
 
-static enum outcome fail(struct hf_fault *fault, enum outcome outcome, const char *endpoint,
-                         const char *what)
+static enum etcd_outcome fail(struct hf_fault *fault, enum etcd_outcome outcome,
+                              const char *endpoint, const char *what)
 {
     (void)fault_set(fault, HF_UNREACHABLE, "etcd at %s: %s", endpoint, what);
     return outcome;
@@ -206,8 +206,8 @@ static bool says_not_done(int64_t code)
 }
 
 /* Judges an answer of etcd that is an error. */
-static enum outcome judge_error(struct etcd_client *c, const char *text, int64_t code,
-                                enum etcd_answer *ret, struct hf_fault *fault)
+static enum etcd_outcome judge_error(struct etcd_client *c, const char *text, int64_t code,
+                                     enum etcd_answer *ret, struct hf_fault *fault)
 {
     const char *at = etcd_endpoint(c);
     if (has(text, "requested lease not found"))
@@ -250,7 +250,7 @@ static bool status_says_not_done(int status)
 }
 
 /* Judges the whole answer, which is JSON if an etcd gave it. */
-static enum outcome judge(struct etcd_client *c, enum etcd_answer *ret, struct hf_fault *fault)
+static enum etcd_outcome judge(struct etcd_client *c, enum etcd_answer *ret, struct hf_fault *fault)
 {
     const struct http_response *r = &c->response;
     *ret = ETCD_OK;
@@ -258,7 +258,7 @@ static enum outcome judge(struct etcd_client *c, enum etcd_answer *ret, struct h
         return ANSWERED; /* JSON, or metrics */
     json_t *object = json_loadb(r->body.data, r->body.len, 0, NULL);
     const char *text = json_string_value(json_object_get(object, "error"));
-    enum outcome outcome;
+    enum etcd_outcome outcome;
     if (text) {
         outcome = judge_error(c, text, etcd_number(object, "code"), ret, fault);
     } else {
@@ -273,8 +273,8 @@ static enum outcome judge(struct etcd_client *c, enum etcd_answer *ret, struct h
 }
 
 /* One request to the current endpoint, with at most this part of the time that is left. */
-static enum outcome attempt(struct etcd_client *c, const char *method, const char *path,
-                            int64_t part, enum etcd_answer *ret, struct hf_fault *fault)
+static enum etcd_outcome attempt(struct etcd_client *c, const char *method, const char *path,
+                                 int64_t part, enum etcd_answer *ret, struct hf_fault *fault)
 {
     struct http_request request;
     struct http_header header[1];
@@ -307,9 +307,9 @@ void etcd_leave(struct etcd_client *c)
 
 /* ---- authentication ---- */
 
-static enum outcome try_endpoints(struct etcd_client *c, const char *method, const char *path,
-                                  enum etcd_kind kind, enum etcd_answer *ret,
-                                  struct hf_fault *fault);
+static enum etcd_outcome try_endpoints(struct etcd_client *c, const char *method, const char *path,
+                                       enum etcd_kind kind, enum etcd_answer *ret,
+                                       struct hf_fault *fault);
 
 static void use_token(struct etcd_client *c, const char *token, uint64_t number)
 {
@@ -319,7 +319,7 @@ static void use_token(struct etcd_client *c, const char *token, uint64_t number)
 }
 
 /* Sends user and password.  Keeps c->body, the request that waits for the token. */
-static enum outcome authenticate(struct etcd_client *c, struct hf_fault *fault)
+static enum etcd_outcome authenticate(struct etcd_client *c, struct hf_fault *fault)
 {
     const struct etcd_address *a = &c->shared->address;
     struct buf waiting = c->body;
@@ -331,7 +331,7 @@ static enum outcome authenticate(struct etcd_client *c, struct hf_fault *fault)
     buf_lit(&c->body, ",\"password\":");
     buf_json(&c->body, a->password, strlen(a->password));
     buf_char(&c->body, '}');
-    enum outcome outcome =
+    enum etcd_outcome outcome =
         try_endpoints(c, "POST", "/v3/auth/authenticate", ETCD_READ, &answer, fault);
     explicit_bzero(c->body.data, c->body.len);
     buf_close(&c->body);
@@ -358,10 +358,10 @@ static enum outcome authenticate(struct etcd_client *c, struct hf_fault *fault)
 
 /* Has a token if one is needed; `expired`: another one than before.  Other clients that need one
  * wait meanwhile. */
-static enum outcome have_token(struct etcd_client *c, bool expired, struct hf_fault *fault)
+static enum etcd_outcome have_token(struct etcd_client *c, bool expired, struct hf_fault *fault)
 {
     struct etcd_shared *s = c->shared;
-    enum outcome outcome = ANSWERED;
+    enum etcd_outcome outcome = ANSWERED;
     if (!s->address.user || (c->token.len && !expired))
         return ANSWERED;
     pthread_mutex_lock(&s->mutex);
@@ -377,13 +377,14 @@ static enum outcome have_token(struct etcd_client *c, bool expired, struct hf_fa
 
 /* Tries the endpoints in turn, as long as it is certain that nothing was done, or if doing it twice
  * does no harm. */
-static enum outcome try_endpoints(struct etcd_client *c, const char *method, const char *path,
-                                  enum etcd_kind kind, enum etcd_answer *ret,
-                                  struct hf_fault *fault)
+static enum etcd_outcome try_endpoints(struct etcd_client *c, const char *method, const char *path,
+                                       enum etcd_kind kind, enum etcd_answer *ret,
+                                       struct hf_fault *fault)
 {
     int64_t n = (int64_t)c->shared->address.n_endpoints;
     for (int64_t i = 0;; i++) {
-        enum outcome outcome = attempt(c, method, path, kind == ETCD_READ ? n - i : 1, ret, fault);
+        enum etcd_outcome outcome =
+            attempt(c, method, path, kind == ETCD_READ ? n - i : 1, ret, fault);
         if (outcome == ANSWERED)
             stay(c);
         if (outcome != NOT_DONE && outcome != LOST)
@@ -400,7 +401,7 @@ static void explain_silence(struct etcd_client *c, struct hf_fault *fault)
 {
     struct hf_fault unread;
     enum etcd_answer answer;
-    enum outcome outcome = NOT_DONE;
+    enum etcd_outcome outcome = NOT_DONE;
     int64_t end_us = wait_now_us() + 1000 * EXPLAIN_ALL_MS;
     if (!c->explains)
         return;
@@ -429,7 +430,7 @@ static enum hf_result call(struct etcd_client *c, const char *method, const char
     struct hf_fault unread;
     fault = fault ? fault : &unread;
     c->is_full = false;
-    enum outcome outcome = have_token(c, false, fault);
+    enum etcd_outcome outcome = have_token(c, false, fault);
     if (outcome == ANSWERED)
         outcome = try_endpoints(c, method, path, kind, ret, fault);
     else if (outcome == LOST)
@@ -510,7 +511,7 @@ enum hf_result etcd_check_version(struct etcd_client *c, char ret_version[32],
     enum etcd_answer answer;
     fault = fault ? fault : &unread;
     c->body.len = 0;
-    enum outcome outcome = try_endpoints(c, "GET", "/version", ETCD_READ, &answer, fault);
+    enum etcd_outcome outcome = try_endpoints(c, "GET", "/version", ETCD_READ, &answer, fault);
     if (outcome != ANSWERED)
         return fault->result = HF_UNREACHABLE;
     json_t *object = json_loadb(c->response.body.data, c->response.body.len, 0, NULL);

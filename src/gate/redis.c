@@ -396,7 +396,7 @@ static bool read_number(const char **at, const char *end, int64_t max, int64_t *
 }
 
 /* What a key names. */
-struct place {
+struct gate_place {
     bool area; /* an area, not a seat */
     int64_t event, number;
 };
@@ -410,7 +410,7 @@ static bool read_literal(const char **at, const char *end, const char *literal, 
 }
 
 /* Returns false if the key has not the form of ours. */
-static bool read_key(const redisReply *key, struct place *ret)
+static bool read_key(const redisReply *key, struct gate_place *ret)
 {
     if (key->type != REDIS_REPLY_STRING)
         return false;
@@ -432,7 +432,7 @@ static bool is_claim(const redisReply *value)
 }
 
 /* Visits the seat, unless the value is a claim.  Returns false if the value cannot be read. */
-static bool visit_seat(const struct gate_visitor *visitor, const struct place *p,
+static bool visit_seat(const struct gate_visitor *visitor, const struct gate_place *p,
                        const redisReply *value, int64_t ttl_ms)
 {
     const char *at = value->str, *end = at + value->len;
@@ -446,7 +446,7 @@ static bool visit_seat(const struct gate_visitor *visitor, const struct place *p
 }
 
 /* Visits the count.  Returns false if the value cannot be read. */
-static bool visit_count(const struct gate_visitor *visitor, const struct place *p,
+static bool visit_count(const struct gate_visitor *visitor, const struct gate_place *p,
                         const redisReply *value)
 {
     const char *at = value->str, *end = at + value->len;
@@ -464,7 +464,7 @@ static bool visit_count(const struct gate_visitor *visitor, const struct place *
 static void visit(const struct gate_visitor *visitor, const redisReply *key,
                   const redisReply *value, const redisReply *ttl)
 {
-    struct place p;
+    struct gate_place p;
     if (!read_key(key, &p) || ttl->type != REDIS_REPLY_INTEGER || ttl->integer == -2)
         return;
     if (value->type != REDIS_REPLY_STRING || ttl->integer < 0 ||
@@ -473,12 +473,12 @@ static void visit(const struct gate_visitor *visitor, const redisReply *key,
 }
 
 /* The keys of one page of a SCAN, which are read GROUP_MAX per script. */
-struct page {
+struct gate_page {
     struct gate *gate;
     VEC(redisReply *) keys; /* those of our form, borrowed from the answer */
 };
 
-static size_t group_end(const struct page *page, size_t i)
+static size_t group_end(const struct gate_page *page, size_t i)
 {
     size_t to = (i + 1) * GROUP_MAX;
     return to < page->keys.n ? to : page->keys.n;
@@ -486,7 +486,7 @@ static size_t group_end(const struct page *page, size_t i)
 
 static void scan_put(struct redis_caller *c, const void *ctx, size_t i)
 {
-    const struct page *page = ctx;
+    const struct gate_page *page = ctx;
     size_t from = i * GROUP_MAX, to = group_end(page, i);
     begin(page->gate, SCRIPT_READ, to - from, 0);
     add_number(page->gate, (int64_t)(to - from));
@@ -504,8 +504,8 @@ static bool is_array(const void *ctx, const redisReply *reply)
 static enum hf_result read_page(struct gate *g, const redisReply *keys,
                                 const struct gate_visitor *visitor, struct hf_fault *fault)
 {
-    struct page page = {.gate = g};
-    struct place p;
+    struct gate_page page = {.gate = g};
+    struct gate_place p;
     for (size_t i = 0; i < keys->elements; i++)
         if (read_key(keys->element[i], &p))
             *vec_push(&page.keys) = keys->element[i];

@@ -27,18 +27,18 @@ struct prefix {
     uint64_t len; /* 4, 8 or 6 */
 };
 
-struct entry {
+struct quota_entry {
     struct heap_node worth; /* first in its heap: forgotten first */
     struct prefix prefix;
-    struct entry *next; /* with the same hash, or free */
+    struct quota_entry *next; /* with the same hash, or free */
     uint32_t levels[QUOTA_LEVELS];
     int64_t full_ns[QUOTA_RATES]; /* when each bucket is full again */
 };
 
 struct shard {
     struct lock lock;
-    struct entry *entries, *free; /* `free`: those that have been used before */
-    struct entry **slots;         /* a power of two of them */
+    struct quota_entry *entries, *free; /* `free`: those that have been used before */
+    struct quota_entry **slots;         /* a power of two of them */
     size_t n_slots, n_entries, n_used;
     struct heap by_worth;
 };
@@ -78,14 +78,14 @@ static struct shard *shard_lock(struct quotas *q, const struct prefix *p, uint64
     return s;
 }
 
-static struct entry **slot_of(struct shard *s, uint64_t hash)
+static struct quota_entry **slot_of(struct shard *s, uint64_t hash)
 {
     return &s->slots[hash / QUOTA_SHARDS & (s->n_slots - 1)];
 }
 
-static struct entry *find(struct shard *s, uint64_t hash, const struct prefix *p)
+static struct quota_entry *find(struct shard *s, uint64_t hash, const struct prefix *p)
 {
-    struct entry *e = *slot_of(s, hash);
+    struct quota_entry *e = *slot_of(s, hash);
     while (e && (e->prefix.bytes != p->bytes || e->prefix.len != p->len))
         e = e->next;
     return e;
@@ -93,7 +93,7 @@ static struct entry *find(struct shard *s, uint64_t hash, const struct prefix *p
 
 /* ---- remembering ---- */
 
-static int64_t worth_of(const struct entry *e)
+static int64_t worth_of(const struct quota_entry *e)
 {
     int64_t lasting = 0, full_ns = 0;
     for (int i = 0; i < QUOTA_LEVELS; i++)
@@ -103,9 +103,9 @@ static int64_t worth_of(const struct entry *e)
     return lasting ? WORTH_LASTING + lasting : full_ns;
 }
 
-static void forget(struct shard *s, struct entry *e)
+static void forget(struct shard *s, struct quota_entry *e)
 {
-    struct entry **at = slot_of(s, hash_of(&e->prefix));
+    struct quota_entry **at = slot_of(s, hash_of(&e->prefix));
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
@@ -115,7 +115,7 @@ static void forget(struct shard *s, struct entry *e)
 }
 
 /* Files the entry by what it is worth, after a change. */
-static void file(struct shard *s, struct entry *e)
+static void file(struct shard *s, struct quota_entry *e)
 {
     int64_t worth = worth_of(e);
     if (worth > 0)
@@ -124,15 +124,15 @@ static void file(struct shard *s, struct entry *e)
         forget(s, e);
 }
 
-static struct entry *least(struct shard *s)
+static struct quota_entry *least(struct shard *s)
 {
-    return heap_item(heap_first(&s->by_worth), struct entry, worth);
+    return heap_item(heap_first(&s->by_worth), struct quota_entry, worth);
 }
 
 /* Returns the prefix's entry, an empty one if it had none; the caller changes and files it. */
-static struct entry *find_or_add(struct shard *s, uint64_t hash, const struct prefix *p)
+static struct quota_entry *find_or_add(struct shard *s, uint64_t hash, const struct prefix *p)
 {
-    struct entry *e = find(s, hash, p);
+    struct quota_entry *e = find(s, hash, p);
     if (e)
         return e;
     if (!s->free && s->n_used == s->n_entries)
@@ -142,8 +142,8 @@ static struct entry *find_or_add(struct shard *s, uint64_t hash, const struct pr
         s->free = e->next;
     else
         e = &s->entries[s->n_used++];
-    struct entry **slot = slot_of(s, hash);
-    *e = (struct entry){.prefix = *p, .next = *slot};
+    struct quota_entry **slot = slot_of(s, hash);
+    *e = (struct quota_entry){.prefix = *p, .next = *slot};
     *slot = e;
     return e;
 }
@@ -162,10 +162,10 @@ static bool take_one(struct quotas *q, const struct prefix *p, enum quota_level 
 {
     uint64_t hash;
     struct shard *s = shard_lock(q, p, &hash);
-    const struct entry *known = find(s, hash, p);
+    const struct quota_entry *known = find(s, hash, p);
     bool may = !known || known->levels[level] < max;
     if (may) {
-        struct entry *e = find_or_add(s, hash, p);
+        struct quota_entry *e = find_or_add(s, hash, p);
         e->levels[level]++;
         file(s, e);
     }
@@ -178,7 +178,7 @@ static void give_one(struct quotas *q, const struct prefix *p, enum quota_level 
 {
     uint64_t hash;
     struct shard *s = shard_lock(q, p, &hash);
-    struct entry *e = find(s, hash, p);
+    struct quota_entry *e = find(s, hash, p);
     if (e && e->levels[level]) {
         e->levels[level]--;
         file(s, e);
@@ -234,12 +234,12 @@ static int64_t spend_one(struct quotas *q, const struct prefix *p, const struct 
 {
     uint64_t hash;
     struct shard *s = shard_lock(q, p, &hash);
-    const struct entry *known = find(s, hash, p);
+    const struct quota_entry *known = find(s, hash, p);
     int64_t full_ns = known ? known->full_ns[sp->rate] : 0;
     int64_t after_ns = (full_ns > sp->now_ns ? full_ns : sp->now_ns) + every_ns;
     int64_t wait_ns = after_ns - sp->now_ns - sp->span_ns;
     if (wait_ns <= 0 && spends) {
-        struct entry *e = find_or_add(s, hash, p);
+        struct quota_entry *e = find_or_add(s, hash, p);
         e->full_ns[sp->rate] = after_ns;
         file(s, e);
         forget_full(s, sp->now_ns);
@@ -253,7 +253,7 @@ static void unspend_one(struct quotas *q, const struct prefix *p, enum quota_rat
 {
     uint64_t hash;
     struct shard *s = shard_lock(q, p, &hash);
-    struct entry *e = find(s, hash, p);
+    struct quota_entry *e = find(s, hash, p);
     if (e) {
         e->full_ns[rate] -= every_ns;
         file(s, e);

@@ -20,35 +20,35 @@
 /* How long Holdfast is given to finish what it does after it has replied. */
 #define QUIET_US 20000
 
-struct answer {
+struct heat_answer {
     int64_t us; /* since the start signal */
     enum strategy_verdict verdict;
     unsigned sql_trips, redis_trips, commits, retries;
 };
 
-struct heat {
+struct heat_run {
     const struct heat_settings *settings;
     char event[STAGE_EVENT_SIZE], warm_event[STAGE_EVENT_SIZE];
-    int *wants;              /* by user: the number of the seat, from 1 */
-    struct answer *answers;  /* by user */
-    pthread_barrier_t ready; /* all runners are connected and warm */
-    pthread_barrier_t go;    /* the start signal */
-    int64_t start_us;        /* set between the two barriers */
-    atomic_int next;         /* the next user to be served */
-    atomic_int done;         /* how many users have been answered */
-    pthread_mutex_t lock;    /* for `why`, and for warming up on SQLite */
-    char why[256];           /* the first error; "" if there was none */
+    int *wants;                  /* by user: the number of the seat, from 1 */
+    struct heat_answer *answers; /* by user */
+    pthread_barrier_t ready;     /* all runners are connected and warm */
+    pthread_barrier_t go;        /* the start signal */
+    int64_t start_us;            /* set between the two barriers */
+    atomic_int next;             /* the next user to be served */
+    atomic_int done;             /* how many users have been answered */
+    pthread_mutex_t lock;        /* for `why`, and for warming up on SQLite */
+    char why[256];               /* the first error; "" if there was none */
 };
 
-struct worker {
-    struct heat *heat;
+struct heat_worker {
+    struct heat_run *heat;
     int number;
     pthread_t thread;
 };
 
 /* ---- the runners ---- */
 
-static void record_error(struct heat *h, const char *why)
+static void record_error(struct heat_run *h, const char *why)
 {
     pthread_mutex_lock(&h->lock);
     if (!h->why[0])
@@ -56,7 +56,7 @@ static void record_error(struct heat *h, const char *why)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void attempt(const struct heat *h, struct runner *runner, const char *event, int user,
+static void attempt(const struct heat_run *h, struct runner *runner, const char *event, int user,
                     int seat, struct strategy_outcome *ret)
 {
     char name[16], seat_name[STAGE_SEAT_SIZE];
@@ -68,17 +68,17 @@ static void attempt(const struct heat *h, struct runner *runner, const char *eve
         &(struct strategy_want){.user = name, .event = event, .seats = &seats, .n_seats = 1}, ret);
 }
 
-static void serve(struct heat *h, struct runner *runner, int user)
+static void serve(struct heat_run *h, struct runner *runner, int user)
 {
     struct strategy_outcome outcome = {.verdict = STRATEGY_ERROR};
     if (runner)
         attempt(h, runner, h->event, user, h->wants[user], &outcome);
-    h->answers[user] = (struct answer){.us = clock_monotonic_us(&clock_system) - h->start_us,
-                                       .verdict = outcome.verdict,
-                                       .sql_trips = outcome.sql_trips,
-                                       .redis_trips = outcome.redis_trips,
-                                       .commits = outcome.commits,
-                                       .retries = outcome.retries};
+    h->answers[user] = (struct heat_answer){.us = clock_monotonic_us(&clock_system) - h->start_us,
+                                            .verdict = outcome.verdict,
+                                            .sql_trips = outcome.sql_trips,
+                                            .redis_trips = outcome.redis_trips,
+                                            .commits = outcome.commits,
+                                            .retries = outcome.retries};
     if (runner && outcome.verdict == STRATEGY_ERROR)
         record_error(h, outcome.why);
     atomic_fetch_add(&h->done, 1);
@@ -86,7 +86,7 @@ static void serve(struct heat *h, struct runner *runner, int user)
 
 /* On SQLite one runner at a time warms up, since a connection that finds the file locked sleeps,
  * and it buys one seat only, because SQLite does not change a prepared statement's plan. */
-static void warm_up(struct heat *h, struct runner *runner, int number)
+static void warm_up(struct heat_run *h, struct runner *runner, int number)
 {
     struct strategy_outcome outcome;
     bool on_sqlite = h->settings->strategy->needs & STRATEGY_NEEDS_SQLITE;
@@ -98,12 +98,12 @@ static void warm_up(struct heat *h, struct runner *runner, int number)
         pthread_mutex_unlock(&h->lock);
 }
 
-static bool stopped(const struct heat *h) { return h->settings->stop && *h->settings->stop; }
+static bool stopped(const struct heat_run *h) { return h->settings->stop && *h->settings->stop; }
 
 static void *worker_main(void *arg)
 {
-    const struct worker *w = arg;
-    struct heat *h = w->heat;
+    const struct heat_worker *w = arg;
+    struct heat_run *h = w->heat;
     const struct strategy *strategy = h->settings->strategy;
     struct strategy_settings with = *h->settings->back_ends;
     struct runner *runner = NULL;
@@ -130,7 +130,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(const struct heat *h, enum strategy_verdict verdict, struct race_latency *ret)
+static void measure(const struct heat_run *h, enum strategy_verdict verdict,
+                    struct race_latency *ret)
 {
     double *ms = hf_alloc((size_t)h->settings->users * sizeof *ms), sum = 0;
     size_t n = 0;
@@ -152,7 +153,7 @@ static void measure(const struct heat *h, enum strategy_verdict verdict, struct 
 }
 
 /* The sales that the database has. */
-struct table {
+struct heat_table {
     int *users;     /* by seat: who has it; -1 if it was not sold */
     int *sales_of;  /* by user: how many seats it has */
     int sold;       /* seats that were sold */
@@ -160,7 +161,8 @@ struct table {
     int unknown;    /* rows that name no seat or user of this heat */
 };
 
-static void read_table(const struct heat *h, const struct stage_sales *sales, struct table *t)
+static void read_table(const struct heat_run *h, const struct stage_sales *sales,
+                       struct heat_table *t)
 {
     const struct heat_settings *s = h->settings;
     t->users = hf_alloc((size_t)(s->seats + 1) * sizeof *t->users);
@@ -183,7 +185,7 @@ static void read_table(const struct heat *h, const struct stage_sales *sales, st
     }
 }
 
-static void judge(const struct heat *h, const struct table *t, struct race_run *ret)
+static void judge(const struct heat_run *h, const struct heat_table *t, struct race_run *ret)
 {
     const struct heat_settings *s = h->settings;
     int given = 0, to_losers = 0;
@@ -206,7 +208,8 @@ static void judge(const struct heat *h, const struct table *t, struct race_run *
         ret->verdict = ret->double_sold ? RACE_CAUGHT : RACE_NOT_CAUGHT;
 }
 
-static void sum_up(const struct heat *h, const struct holdfastd_costs *costs, struct race_run *ret)
+static void sum_up(const struct heat_run *h, const struct holdfastd_costs *costs,
+                   struct race_run *ret)
 {
     const struct heat_settings *s = h->settings;
     double trips = 0, gate_trips = 0, commits = 0, users = s->users;
@@ -214,7 +217,7 @@ static void sum_up(const struct heat *h, const struct holdfastd_costs *costs, st
     *ret = (struct race_run){
         .strategy = s->strategy, .users = s->users, .seats = s->seats, .tries = 1};
     for (int i = 0; i < s->users; i++) {
-        const struct answer *a = &h->answers[i];
+        const struct heat_answer *a = &h->answers[i];
         ret->winners += a->verdict == STRATEGY_WON;
         ret->errors += a->verdict == STRATEGY_ERROR;
         ret->refused_at_once += a->verdict == STRATEGY_LOST && a->retries == 0;
@@ -244,7 +247,7 @@ static int runners_of(const struct heat_settings *s)
 }
 
 /* Spreads the users evenly over the seats, at random. */
-static void draw_wants(struct heat *h)
+static void draw_wants(struct heat_run *h)
 {
     const struct heat_settings *s = h->settings;
     struct random random;
@@ -262,7 +265,7 @@ static void draw_wants(struct heat *h)
 }
 
 /* Only Holdfast is asked for its costs: the runners count for the other strategies. */
-static bool read_costs(const struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
+static bool read_costs(const struct heat_run *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
     *ret = (struct holdfastd_costs){0};
     if (!(h->settings->strategy->needs & STRATEGY_NEEDS_SERVER))
@@ -272,7 +275,7 @@ static bool read_costs(const struct heat *h, struct holdfastd_costs *ret, struct
     return holdfastd_costs(h->settings->back_ends->server, ret, err);
 }
 
-static void watch(const struct heat *h)
+static void watch(const struct heat_run *h)
 {
     const struct heat_settings *s = h->settings;
     for (int ms = 0; atomic_load(&h->done) < s->users && !stopped(h); ms += 10) {
@@ -284,17 +287,17 @@ static void watch(const struct heat *h)
 
 /* A thread that cannot be created ends the program, as lack of memory does: the other threads would
  * wait for it at the barrier. */
-static void start(struct heat *h, struct worker *workers, int n)
+static void start(struct heat_run *h, struct heat_worker *workers, int n)
 {
     for (int i = 0; i < n; i++) {
-        workers[i] = (struct worker){.heat = h, .number = i};
+        workers[i] = (struct heat_worker){.heat = h, .number = i};
         hf_check(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) == 0);
     }
 }
 
-static bool run(struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
+static bool run(struct heat_run *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
-    struct worker workers[RACE_RUNNERS];
+    struct heat_worker workers[RACE_RUNNERS];
     struct holdfastd_costs before, after;
     int n = runners_of(h->settings);
     start(h, workers, n);
@@ -313,11 +316,11 @@ static bool run(struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
     return good;
 }
 
-static bool compare(const struct heat *h, struct race_run *ret, struct hf_err *err)
+static bool compare(const struct heat_run *h, struct race_run *ret, struct hf_err *err)
 {
     const struct heat_settings *s = h->settings;
     struct stage_sales sales = {0};
-    struct table table = {0};
+    struct heat_table table = {0};
     bool good = stage_sales(s->strategy, s->back_ends, h->event, &sales, err);
     if (good) {
         read_table(h, &sales, &table);
@@ -332,7 +335,7 @@ static bool compare(const struct heat *h, struct race_run *ret, struct hf_err *e
 enum hf_status heat_run(const struct heat_settings *settings, struct race_run *ret,
                         struct hf_err *err)
 {
-    struct heat h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct heat_run h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
     unsigned runners = (unsigned)runners_of(settings);
     struct holdfastd_costs costs;
     struct race_run result;

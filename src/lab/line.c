@@ -10,16 +10,16 @@
 
 /* A waiting thread's place in a line, on that thread's stack.  Each place has its own condition, so
  * that leaving a line wakes the next thread only. */
-struct place {
+struct line_place {
     pthread_cond_t served;
     bool is_served;
-    struct place *next;
+    struct line_place *next;
 };
 
 static struct line {
     pthread_mutex_t lock;
     bool is_taken;
-    struct place *first, *last;
+    struct line_place *first, *last;
 } lines[LINES] = {[0 ... LINES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static unsigned line_of(const char *event, const char *seat)
@@ -30,7 +30,7 @@ static unsigned line_of(const char *event, const char *seat)
 
 static void line_enter(struct line *l)
 {
-    struct place place = {.served = PTHREAD_COND_INITIALIZER};
+    struct line_place place = {.served = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&l->lock);
     if (l->is_taken) {
         *(l->first ? &l->last->next : &l->first) = &place;
@@ -46,7 +46,7 @@ static void line_enter(struct line *l)
 static void line_leave(struct line *l)
 {
     pthread_mutex_lock(&l->lock);
-    struct place *head = l->first;
+    struct line_place *head = l->first;
     if (head) {
         l->first = head->next;
         head->is_served = true;

@@ -42,7 +42,7 @@ struct lock_grant {
 
 enum lock_client_state { LOCK_STARTS, LOCK_ASKS, LOCK_HOLDS, LOCK_FAILED };
 
-struct lock_page {
+struct board_page {
     struct lock_task task;
     _Atomic int state; /* enum lock_client_state */
     _Atomic uint64_t n_grants;
@@ -57,7 +57,7 @@ struct lock_page {
 };
 
 struct lock_board {
-    struct lock_page pages[LOCK_CLIENTS_MAX];
+    struct board_page pages[LOCK_CLIENTS_MAX];
 };
 
 #endif

@@ -43,7 +43,7 @@ static void *take_signals(void *arg)
 
 static int64_t now_us(void) { return clock_boot_us(&clock_system); }
 
-static void fail(struct lock_page *page, const struct hf_fault *fault)
+static void fail(struct board_page *page, const struct hf_fault *fault)
 {
     snprintf(page->failure, sizeof page->failure, "%s", fault->msg);
     page->state = LOCK_FAILED;
@@ -62,7 +62,7 @@ static double quantile_us(const int64_t *sorted, size_t n, double q)
     return n ? (double)sorted[(size_t)(q * (double)(n - 1))] : 0;
 }
 
-static void measure_speed(struct hf_locks *locks, struct lock_page *page)
+static void measure_speed(struct hf_locks *locks, struct board_page *page)
 {
     const struct lock_task *task = &page->task;
     const struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = task->ttl_ms);
@@ -116,7 +116,7 @@ static void hold(struct hf_lock *lock, struct lock_grant *grant, int64_t until_u
 }
 
 /* Takes the lock once.  Returns false if the client is to end. */
-static bool take(struct hf_locks *locks, struct lock_page *page, bool keeps)
+static bool take(struct hf_locks *locks, struct board_page *page, bool keeps)
 {
     const struct lock_task *task = &page->task;
     struct lock_grant *grant = &page->grants[page->n_grants];
@@ -150,15 +150,15 @@ static bool take(struct hf_locks *locks, struct lock_page *page, bool keeps)
     return !is_stopped && !page->is_full;
 }
 
-struct worker {
+struct lock_worker {
     struct hf_locks *locks;
-    struct lock_page *page;
+    struct board_page *page;
     pthread_t thread;
 };
 
 static void *work(void *arg)
 {
-    struct worker *w = arg;
+    struct lock_worker *w = arg;
     enum lock_work kind = w->page->task.work;
     if (kind == LOCK_SPEED)
         measure_speed(w->locks, w->page);
@@ -204,9 +204,9 @@ static size_t count_waiters(struct hf_locks *locks, const char *name)
 
 /* Threads of one process cannot be started by the lab one after the other, so they are here: the
  * next one starts when this one holds the lock, or is one of `waiters` in the queue. */
-static void await_arrival(const struct worker *w, size_t waiters)
+static void await_arrival(const struct lock_worker *w, size_t waiters)
 {
-    const struct lock_page *page = w->page;
+    const struct board_page *page = w->page;
     for (int64_t until_us = now_us() + ARRIVAL_US; now_us() < until_us && !is_stopped;) {
         if (waiters == 0 ? page->state == LOCK_HOLDS
                          : count_waiters(w->locks, page->task.name) >= waiters)
@@ -218,19 +218,19 @@ static void await_arrival(const struct worker *w, size_t waiters)
 int lock_client_main(const char *board_path, size_t first, size_t n)
 {
     struct lock_board *board = map_board(board_path);
-    struct worker workers[LOCK_CLIENTS_MAX];
+    struct lock_worker workers[LOCK_CLIENTS_MAX];
     struct hf_fault fault = {0};
     struct hf_locks *locks;
     if (!board || n < 1 || n > LOCK_CLIENTS_MAX || first > LOCK_CLIENTS_MAX - n)
         return EXIT_FAILURE;
     cancel = hf_cancel_new();
     catch_signals();
-    struct lock_page *page = &board->pages[first];
+    struct board_page *page = &board->pages[first];
     if (hf_open(page->task.url, NULL, &locks, &fault) != HF_DONE) {
         fail(page, &fault);
     } else {
         for (size_t i = 0; i < n; i++) {
-            workers[i] = (struct worker){.locks = locks, .page = &board->pages[first + i]};
+            workers[i] = (struct lock_worker){.locks = locks, .page = &board->pages[first + i]};
             hf_check(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
             if (i + 1 < n)
                 await_arrival(&workers[i], i);

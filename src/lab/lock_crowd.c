@@ -90,7 +90,7 @@ static bool has_ended(struct lock_crowd *crowd, size_t client)
 
 static bool fail(const struct lock_crowd *crowd, size_t client, struct hf_err *err)
 {
-    const struct lock_page *page = &crowd->board->pages[client];
+    const struct board_page *page = &crowd->board->pages[client];
     (void)hf_err_set(err, HF_UNAVAILABLE, "%s",
                      page->state == LOCK_FAILED ? page->failure
                                                 : "a client gave no answer in time");
@@ -106,7 +106,7 @@ static bool is_thread(const struct lock_crowd *crowd, size_t client)
 bool crowd_await(struct lock_crowd *crowd, size_t client, enum lock_client_state state,
                  int64_t limit_ms, struct hf_err *err)
 {
-    const struct lock_page *page = &crowd->board->pages[client];
+    const struct board_page *page = &crowd->board->pages[client];
     bool thread = is_thread(crowd, client);
     for (int64_t until_us = wait_now_us() + 1000 * limit_ms; wait_now_us() < until_us;) {
         if (page->state == (int)state)
@@ -187,7 +187,7 @@ void crowd_history(const struct lock_crowd *crowd, size_t first, size_t n, struc
 
 uint64_t crowd_grants_since(const struct lock_crowd *crowd, size_t client, int64_t us)
 {
-    const struct lock_page *page = &crowd->board->pages[client];
+    const struct board_page *page = &crowd->board->pages[client];
     uint64_t n = 0;
     for (uint64_t i = page->n_grants; i > 0 && page->grants[i - 1].granted_us >= us; i--)
         n++;

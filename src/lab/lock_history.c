@@ -3,7 +3,7 @@
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
 
-void history_add(struct history *h, const struct lock_page *page, size_t client, int64_t died_us,
+void history_add(struct history *h, const struct board_page *page, size_t client, int64_t died_us,
                  int64_t now_us)
 {
     for (uint64_t i = 0; i < page->n_grants; i++) {

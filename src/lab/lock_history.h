@@ -23,7 +23,7 @@ struct history {
 
 /* Adds the grants of a client.  `died_us` is when it was killed, 0 if it was not; `now_us` ends
  * what it still holds. */
-void history_add(struct history *h, const struct lock_page *page, size_t client, int64_t died_us,
+void history_add(struct history *h, const struct board_page *page, size_t client, int64_t died_us,
                  int64_t now_us);
 void history_sort(struct history *h);
 void history_close(struct history *h); /* accepts a zeroed struct; zeroes it */

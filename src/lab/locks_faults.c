@@ -204,7 +204,7 @@ static void await_others(const struct strike *k, int64_t limit_ms)
 
 static bool is_kept(const struct strike *k, size_t lock)
 {
-    const struct lock_page *page = &k->stage->crowd.board->pages[holder_of(lock)];
+    const struct board_page *page = &k->stage->crowd.board->pages[holder_of(lock)];
     const struct lock_grant *first = &page->grants[0];
     return k->stage->crowd.clients[holder_of(lock)].pid > 0 && page->n_grants == 1 &&
            !first->lost_us && !first->released_us && first->deadline_us > crowd_now_us();

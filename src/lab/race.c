@@ -86,7 +86,7 @@ static const char *not_on_sqlite(const struct strategy *s)
     return "SQLite locks the whole file and no rows";
 }
 
-static void make_plan(const struct race_settings *s, const struct venue *v, struct plan *ret,
+static void make_plan(const struct race_settings *s, const struct lab_venue *v, struct plan *ret,
                       struct race_result *result)
 {
     result->skips = hf_alloc(STRATEGIES_MAX * sizeof *result->skips);
@@ -140,7 +140,7 @@ static bool report_step(void *ctx, const char *what)
 }
 
 /* A strategy that promises nothing runs until it is caught. */
-static enum hf_status run_one(struct reporter *r, const struct venue *v,
+static enum hf_status run_one(struct reporter *r, const struct lab_venue *v,
                               const struct strategy *strategy, int users, struct race_run *ret,
                               struct hf_err *err)
 {
@@ -186,7 +186,7 @@ static bool judge(const struct race_result *result)
     return result->n_runs > 0;
 }
 
-static enum hf_status run_all(struct reporter *r, struct venue *v, struct race_result *result,
+static enum hf_status run_all(struct reporter *r, struct lab_venue *v, struct race_result *result,
                               struct hf_err *err)
 {
     const struct race_settings *s = r->settings;
@@ -216,7 +216,7 @@ static enum hf_status run_all(struct reporter *r, struct venue *v, struct race_r
 }
 
 /* Opens the venue and fills `result`; the caller closes both. */
-static enum hf_status run_at(struct venue *v, const struct race_settings *settings,
+static enum hf_status run_at(struct lab_venue *v, const struct race_settings *settings,
                              struct race_result *result, struct hf_err *err)
 {
     struct reporter reporter = {.settings = settings};
@@ -240,7 +240,7 @@ enum hf_status race_run(const struct race_settings *settings, struct race_result
     enum hf_status status = check_settings(settings, err);
     if (status != HF_OK)
         return status;
-    struct venue *v = hf_alloc(sizeof *v);
+    struct lab_venue *v = hf_alloc(sizeof *v);
     status = run_at(v, settings, &result, err);
     venue_close(v);
     free(v);

@@ -107,13 +107,13 @@ void servers_close(struct servers *s)
 /* ---- a server ---- */
 
 /* Waits until a server that was launched answers; `s->pid` is what launch_start returned. */
-static bool await(struct server *s, bool (*answers)(const void *url), const struct launch *l,
+static bool await(struct lab_server *s, bool (*answers)(const void *url), const struct launch *l,
                   const char *what, struct hf_err *err)
 {
     return launch_await(&s->pid, answers, s->url) || launch_fail(l, what, err);
 }
 
-void servers_stop(struct server *s) { launch_stop(&s->pid); }
+void servers_stop(struct lab_server *s) { launch_stop(&s->pid); }
 
 /* ---- PostgreSQL ---- */
 

@@ -16,7 +16,7 @@
 
 #define SERVER_URL_SIZE 256
 
-struct server {
+struct lab_server {
     pid_t pid; /* 0 if it is not running */
     char url[SERVER_URL_SIZE];
 };
@@ -25,7 +25,7 @@ struct servers {
     char dir[64]; /* "" if there is none */
     pid_t keeper; /* the process that removes it once keeper_fd is closed */
     int keeper_fd;
-    struct server postgres, redis, holdfastd;
+    struct lab_server postgres, redis, holdfastd;
 };
 
 /* Creates the directory.  The caller calls servers_close also after a failure, of this function or
@@ -49,6 +49,6 @@ HF_MUST_USE bool servers_start_redis(struct servers *s, struct hf_err *err);
 HF_MUST_USE bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *gate,
                                          struct hf_err *err);
 /* Stops a server with SIGINT, and with SIGKILL if that takes too long. */
-void servers_stop(struct server *s);
+void servers_stop(struct lab_server *s);
 
 #endif

@@ -39,7 +39,7 @@ static bool ask_postgres(const char *url, const char *sql, char ret[64], struct 
     return good;
 }
 
-static bool open_schema(struct venue *v, const char *suffix, char ret_url[VENUE_URL_SIZE],
+static bool open_schema(struct lab_venue *v, const char *suffix, char ret_url[VENUE_URL_SIZE],
                         struct hf_err *err)
 {
     char sql[128], ignored[64];
@@ -49,7 +49,7 @@ static bool open_schema(struct venue *v, const char *suffix, char ret_url[VENUE_
     return ask_postgres(v->postgres, sql, ignored, err);
 }
 
-static void drop_schemas(const struct venue *v)
+static void drop_schemas(const struct lab_venue *v)
 {
     char sql[192], ignored[64];
     struct hf_err err;
@@ -60,7 +60,7 @@ static void drop_schemas(const struct venue *v)
     (void)ask_postgres(v->postgres, sql, ignored, &err);
 }
 
-static bool open_postgres(struct venue *v, const char *url, struct hf_err *err)
+static bool open_postgres(struct lab_venue *v, const char *url, struct hf_err *err)
 {
     struct random random;
     random_init_system(&random);
@@ -77,7 +77,7 @@ static bool open_postgres(struct venue *v, const char *url, struct hf_err *err)
 
 static const struct strategy redis_only = {.needs = STRATEGY_NEEDS_REDIS};
 
-static enum hf_status check_redis(struct venue *v, const char *url, bool must_be_empty,
+static enum hf_status check_redis(struct lab_venue *v, const char *url, bool must_be_empty,
                                   struct hf_err *err)
 {
     struct runner *r = NULL;
@@ -104,7 +104,7 @@ static enum hf_status check_redis(struct venue *v, const char *url, bool must_be
 }
 
 /* Deletes the keys of the strategies and of the gate. */
-static void clean_redis(const struct venue *v)
+static void clean_redis(const struct lab_venue *v)
 {
     static const char *const patterns[] = {"seat:*", "area:*", "lock:*", "stock:*"};
     struct runner *r = NULL;
@@ -124,7 +124,7 @@ static void clean_redis(const struct venue *v)
 
 /* ---- SQLite ---- */
 
-static enum hf_status open_sqlite(struct venue *v, const char *ledger, struct hf_err *err)
+static enum hf_status open_sqlite(struct lab_venue *v, const char *ledger, struct hf_err *err)
 {
     if (ledger)
         (void)snprintf(v->sqlite, sizeof v->sqlite, "%s", ledger + strlen("sqlite:"));
@@ -140,7 +140,7 @@ static enum hf_status open_sqlite(struct venue *v, const char *ledger, struct hf
     return HF_OK;
 }
 
-static void remove_sqlite(const struct venue *v)
+static void remove_sqlite(const struct lab_venue *v)
 {
     static const char *const endings[] = {
         "", "-wal", "-shm", "-holdfastd", "-holdfastd-wal", "-holdfastd-shm", "-holdfastd.lock"};
@@ -177,7 +177,7 @@ static enum hf_status check_urls(const char *ledger, const char *gate, struct hf
     return HF_OK;
 }
 
-static enum hf_status open_gate(struct venue *v, const char *gate,
+static enum hf_status open_gate(struct lab_venue *v, const char *gate,
                                 bool (*say)(void *ctx, const char *what), void *ctx,
                                 struct hf_err *err)
 {
@@ -199,10 +199,10 @@ static enum hf_status open_gate(struct venue *v, const char *gate,
                                                  : err->code;
 }
 
-enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
+enum hf_status venue_open(struct lab_venue *v, const char *ledger, const char *gate,
                           bool (*say)(void *ctx, const char *what), void *ctx, struct hf_err *err)
 {
-    *v = (struct venue){.settings = {STRATEGY_SETTINGS_USUAL}};
+    *v = (struct lab_venue){.settings = {STRATEGY_SETTINGS_USUAL}};
     (void)snprintf(v->versions.holdfast, sizeof v->versions.holdfast, "%s", HF_VERSION_TEXT);
     enum hf_status status = check_urls(ledger, gate, err);
     if (status != HF_OK || !servers_open(&v->servers, err))
@@ -227,7 +227,7 @@ enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
     return open_gate(v, gate, say, ctx, err);
 }
 
-enum hf_status venue_start_holdfastd(struct venue *v, struct hf_err *err)
+enum hf_status venue_start_holdfastd(struct lab_venue *v, struct hf_err *err)
 {
     if (!servers_start_holdfastd(&v->servers, v->holdfastd_url, v->settings.redis, err))
         return err->code;
@@ -235,7 +235,7 @@ enum hf_status venue_start_holdfastd(struct venue *v, struct hf_err *err)
     return HF_OK;
 }
 
-void venue_close(struct venue *v)
+void venue_close(struct lab_venue *v)
 {
     servers_stop(&v->servers.holdfastd);
     if (v->named_gate)

@@ -9,7 +9,7 @@
 
 #define VENUE_URL_SIZE 768
 
-struct venue {
+struct lab_venue {
     struct servers servers;
     struct strategy_settings settings; /* points into this struct, which must not be copied */
     struct versions versions;
@@ -26,11 +26,11 @@ struct venue {
 /* `ledger` and `gate` are those of race_settings.  `say` is called before a server is started, with
  * words for the user; if it returns false, nothing more is started (HF_DRAINING).  The caller
  * closes the venue also after a failure. */
-HF_MUST_USE enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
+HF_MUST_USE enum hf_status venue_open(struct lab_venue *v, const char *ledger, const char *gate,
                                       bool (*say)(void *ctx, const char *what), void *ctx,
                                       struct hf_err *err);
 /* Starts a holdfastd on the venue's ledger and gate; its URL is settings.server afterwards. */
-HF_MUST_USE enum hf_status venue_start_holdfastd(struct venue *v, struct hf_err *err);
-void venue_close(struct venue *v);
+HF_MUST_USE enum hf_status venue_start_holdfastd(struct lab_venue *v, struct hf_err *err);
+void venue_close(struct lab_venue *v);
 
 #endif

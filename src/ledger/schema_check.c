@@ -353,19 +353,19 @@ enum hf_status schema_compare(struct db *db, const struct clock *clock, int64_t 
 
 /* ---- refusing ---- */
 
-struct refusal {
+struct schema_refusal {
     struct schema_difference first;
     int64_t n;
 };
 
 static void on_difference(void *ctx, const struct schema_difference *difference)
 {
-    struct refusal *refusal = ctx;
+    struct schema_refusal *refusal = ctx;
     if (!refusal->n++)
         refusal->first = *difference;
 }
 
-static enum hf_status refuse(const struct refusal *r, int64_t version, struct hf_err *err)
+static enum hf_status refuse(const struct schema_refusal *r, int64_t version, struct hf_err *err)
 {
     char others[40] = "";
     if (r->n > 1)
@@ -388,7 +388,7 @@ static enum hf_status refuse(const struct refusal *r, int64_t version, struct hf
  * and schema are of one moment.  The reference is made before it, since whoever else opens the
  * ledger waits for that lock.  Compares nothing if *version changes meanwhile. */
 static enum hf_status compare_now(struct db *db, const struct clock *clock, int64_t *version,
-                                  struct refusal *ret, struct hf_err *err)
+                                  struct schema_refusal *ret, struct hf_err *err)
 {
     int64_t before = *version;
     struct reference *r;
@@ -411,7 +411,7 @@ static enum hf_status compare_now(struct db *db, const struct clock *clock, int6
  * ours, the first migration fails and says so.  db_migrate refuses a ledger of a newer program. */
 enum hf_status schema_accept(struct db *db, const struct clock *clock, struct hf_err *err)
 {
-    struct refusal refusal = {0};
+    struct schema_refusal refusal = {0};
     int64_t version;
     enum hf_status status = db_schema_version(db, &version, err);
     if (status != HF_OK || (version == 0 && db->driver->many_writers))

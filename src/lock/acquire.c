@@ -41,7 +41,7 @@
 /* The loss notice comes this long before the deadline, */
 #define LOSS_LEAD_US 20000 /* but at most a fifth of the TTL without its margin */
 
-struct attempt {
+struct lock_attempt {
     struct hf_locks *locks;
     struct hf_lock *lock;
     const struct hf_lock_options *options;
@@ -78,20 +78,20 @@ void wait_limit_init(struct wait_limit *limit, const struct hf_locks *locks,
         limit->until_us = locks_now_us(locks) + options->wait_ms * 1000;
 }
 
-static bool is_cancelled(const struct attempt *a)
+static bool is_cancelled(const struct lock_attempt *a)
 {
     return hf_cancel_is_triggered(a->limit->cancel);
 }
 
 /* Is it one of those calls that ask again instead of queueing? */
-static bool has_retries(const struct attempt *a) { return a->options->retries > 0; }
+static bool has_retries(const struct lock_attempt *a) { return a->options->retries > 0; }
 
 /* ---- the steps of an attempt ---- */
 
 /* A request that was refused may be followed by a release, and that may be late: on a connection
  * that was given up, in a server that is stopped.  It must not end a grant that a later request has
  * got, so those requests are of another owner. */
-static void draw_owner(struct attempt *a)
+static void draw_owner(struct lock_attempt *a)
 {
     struct hf_locks *locks = a->locks;
     pthread_mutex_lock(&locks->mutex);
@@ -100,7 +100,7 @@ static void draw_owner(struct attempt *a)
     a->owner_is_used = a->owner_in_doubt = false;
 }
 
-static enum hf_result send_request(struct attempt *a, struct lease_verdict *verdict,
+static enum hf_result send_request(struct lock_attempt *a, struct lease_verdict *verdict,
                                    struct hf_fault *fault)
 {
     enum hf_result r;
@@ -117,7 +117,7 @@ static enum hf_result send_request(struct attempt *a, struct lease_verdict *verd
     return lease_acquire(a->handle, &a->lock->request, 1, verdict, fault);
 }
 
-static void give_handle_back(struct attempt *a)
+static void give_handle_back(struct lock_attempt *a)
 {
     if (a->handle)
         pool_give(&a->locks->pool, a->handle, a->is_waiting);
@@ -125,7 +125,7 @@ static void give_handle_back(struct attempt *a)
 }
 
 /* Gives up the lease or the place that the back end may have for us. */
-static void release_place(struct attempt *a)
+static void release_place(struct lock_attempt *a)
 {
     struct lease_verdict verdict;
     if (a->handle || pool_take(&a->locks->pool, &a->handle, NULL) == HF_DONE)
@@ -135,7 +135,7 @@ static void release_place(struct attempt *a)
 
 /* HF_DONE: the lock is ours and there is time to use it.  An answer that took longer than the lease
  * lasts is no lock; HF_TAKEN then means that another request may be answered sooner. */
-static enum hf_result accept_grant(struct attempt *a, const struct lease_verdict *verdict,
+static enum hf_result accept_grant(struct lock_attempt *a, const struct lease_verdict *verdict,
                                    struct hf_fault *fault)
 {
     struct hf_lock *lock = a->lock;
@@ -162,7 +162,7 @@ static enum hf_result accept_grant(struct attempt *a, const struct lease_verdict
                      (long long)(now_us - a->sent_us) / 1000, (long long)lock->request.ttl_ms);
 }
 
-static enum hf_result give_up(const struct attempt *a, struct hf_fault *fault)
+static enum hf_result give_up(const struct lock_attempt *a, struct hf_fault *fault)
 {
     if (a->waiting_from_us == 0)
         return fault_set(fault, HF_TAKEN, "another holder has the lock");
@@ -172,7 +172,7 @@ static enum hf_result give_up(const struct attempt *a, struct hf_fault *fault)
 
 /* The pause is longer than retry_ms by up to a half, so that callers that were refused together do
  * not come back together. */
-static void pause_before_retry(struct attempt *a, int64_t left_us)
+static void pause_before_retry(struct lock_attempt *a, int64_t left_us)
 {
     struct hf_locks *locks = a->locks;
     uint64_t retry_us = (uint64_t)a->options->retry_ms * 1000;
@@ -187,14 +187,14 @@ static void pause_before_retry(struct attempt *a, int64_t left_us)
 /* ---- without an answer ---- */
 
 /* Is the failure one after which the same request may succeed, or may have succeeded? */
-static bool may_ask_again(const struct attempt *a, enum hf_result r)
+static bool may_ask_again(const struct lock_attempt *a, enum hf_result r)
 {
     if (r == HF_UNKNOWN)
         return true;
     return r == HF_UNREACHABLE && (a->may_have_place || a->lock->request.queue || has_retries(a));
 }
 
-static void note_silence(struct attempt *a, enum hf_result r, int64_t now_us)
+static void note_silence(struct lock_attempt *a, enum hf_result r, int64_t now_us)
 {
     if (r == HF_UNKNOWN)
         a->may_have_place = a->answer_lost = a->owner_in_doubt = true;
@@ -205,7 +205,7 @@ static void note_silence(struct attempt *a, enum hf_result r, int64_t now_us)
 }
 
 /* When a call that does not retry stops asking a back end that does not answer. */
-static int64_t silence_limit_us(const struct attempt *a)
+static int64_t silence_limit_us(const struct lock_attempt *a)
 {
     if (!a->lock->request.queue)
         return a->silent_from_us + a->locks->timeout_ms * 1000;
@@ -214,7 +214,7 @@ static int64_t silence_limit_us(const struct attempt *a)
     return min_us(a->limit->until_us, a->silent_from_us + a->options->outage_ms * 1000);
 }
 
-static bool is_silent_too_long(const struct attempt *a, int64_t now_us)
+static bool is_silent_too_long(const struct lock_attempt *a, int64_t now_us)
 {
     if (has_retries(a))
         return a->limit->retries == 0 || a->limit->until_us <= now_us;
@@ -222,7 +222,7 @@ static bool is_silent_too_long(const struct attempt *a, int64_t now_us)
 }
 
 /* The first failure is not reported: the server may merely have closed an idle connection. */
-static void report_outage(struct attempt *a, const struct hf_fault *why)
+static void report_outage(struct lock_attempt *a, const struct hf_fault *why)
 {
     if (a->n_silent == 0 || a->outage_reported || !a->options->on_outage)
         return;
@@ -230,7 +230,7 @@ static void report_outage(struct attempt *a, const struct hf_fault *why)
     a->options->on_outage(why, a->options->ctx);
 }
 
-static void report_end_of_outage(struct attempt *a)
+static void report_end_of_outage(struct lock_attempt *a)
 {
     if (a->outage_reported)
         a->options->on_outage(NULL, a->options->ctx);
@@ -245,7 +245,8 @@ static enum hf_result cancelled(struct hf_fault *fault)
 /* The request failed with `r`: no answer came, or it could not be sent.  HF_DONE: ask again, after
  * a pause that this function has made.  A call that does not wait fails if nothing was sent;
  * otherwise the back end may have a lease or a place for us, and asking again tells. */
-static enum hf_result retry_or_give_up(struct attempt *a, enum hf_result r, struct hf_fault *fault)
+static enum hf_result retry_or_give_up(struct lock_attempt *a, enum hf_result r,
+                                       struct hf_fault *fault)
 {
     if (!may_ask_again(a, r))
         return r;
@@ -275,7 +276,7 @@ static enum hf_result retry_or_give_up(struct attempt *a, enum hf_result r, stru
 /* ---- waiting ---- */
 
 /* Random, so that the calls that poll do not all come at once. */
-static int64_t unordered_pause_us(struct attempt *a, size_t n)
+static int64_t unordered_pause_us(struct lock_attempt *a, size_t n)
 {
     uint64_t least_us = POLL_PAUSE_US / 2 * n;
     pthread_mutex_lock(&a->locks->mutex);
@@ -285,7 +286,7 @@ static int64_t unordered_pause_us(struct attempt *a, size_t n)
 }
 
 /* How long to pause before a call that does not sleep in the queue asks again. */
-static int64_t poll_pause_us(struct attempt *a, const struct lease_verdict *verdict)
+static int64_t poll_pause_us(struct lock_attempt *a, const struct lease_verdict *verdict)
 {
     size_t n_polling = pool_add_polling(&a->locks->pool, a->is_polling ? 0 : 1);
     int64_t now_us = locks_now_us(a->locks);
@@ -301,7 +302,7 @@ static int64_t poll_pause_us(struct attempt *a, const struct lease_verdict *verd
 }
 
 /* Sleeps in the queue until it is worth asking again. */
-static enum hf_result wait_turn(struct attempt *a, const struct lease_verdict *verdict,
+static enum hf_result wait_turn(struct lock_attempt *a, const struct lease_verdict *verdict,
                                 int64_t left_us, struct hf_fault *fault)
 {
     int64_t pause_us = min_us(left_us, QUEUE_SLEEP_US);
@@ -325,7 +326,7 @@ static enum hf_result wait_turn(struct attempt *a, const struct lease_verdict *v
 }
 
 /* Another holder has the lock.  HF_DONE: ask again, after a wait that this function has made. */
-static enum hf_result wait_or_give_up(struct attempt *a, const struct lease_verdict *verdict,
+static enum hf_result wait_or_give_up(struct lock_attempt *a, const struct lease_verdict *verdict,
                                       struct hf_fault *fault)
 {
     a->silent_from_us = 0;
@@ -351,7 +352,7 @@ static enum hf_result wait_or_give_up(struct attempt *a, const struct lease_verd
 
 /* ---- the whole attempt ---- */
 
-static enum hf_result run(struct attempt *a, struct hf_fault *fault)
+static enum hf_result run(struct lock_attempt *a, struct hf_fault *fault)
 {
     for (;;) {
         struct lease_verdict verdict;
@@ -377,7 +378,7 @@ static enum hf_result run(struct attempt *a, struct hf_fault *fault)
     }
 }
 
-static enum lock_stat stat_of(const struct attempt *a, enum hf_result r)
+static enum lock_stat stat_of(const struct lock_attempt *a, enum hf_result r)
 {
     switch (r) {
     case HF_DONE:
@@ -391,7 +392,7 @@ static enum lock_stat stat_of(const struct attempt *a, enum hf_result r)
     }
 }
 
-static void count(const struct attempt *a, enum hf_result r)
+static void count(const struct lock_attempt *a, enum hf_result r)
 {
     struct stats *stats = &a->locks->stats;
     int64_t now_us = r == HF_DONE ? a->granted_us : locks_now_us(a->locks);
@@ -440,7 +441,7 @@ enum hf_result lock_acquire(struct hf_locks *locks, const char *name,
     enum hf_result r = watch_start(locks, fault);
     if (r != HF_DONE)
         return r;
-    struct attempt a = {
+    struct lock_attempt a = {
         .locks = locks, .lock = lock_new(locks, name, options), .options = options, .limit = limit};
     draw_owner(&a);
     r = run(&a, fault);

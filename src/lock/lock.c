@@ -12,7 +12,7 @@ int64_t lock_margin_us(int64_t ttl_ms) { return ttl_ms * 10 > 50000 ? ttl_ms * 1
 /* ---- giving back ---- */
 
 /* A release of several locks, perhaps in several attempts. */
-struct release {
+struct lock_release {
     struct hf_locks *locks;
     struct hf_lock *const *locked;
     size_t n;
@@ -23,7 +23,7 @@ struct release {
     int64_t first_failed_us;       /* 0: no attempt has failed */
 };
 
-static enum hf_result release_once(struct release *x, struct hf_fault *fault)
+static enum hf_result release_once(struct lock_release *x, struct hf_fault *fault)
 {
     struct lease *handle;
     enum hf_result r = pool_take(&x->locks->pool, &handle, fault);
@@ -34,7 +34,7 @@ static enum hf_result release_once(struct release *x, struct hf_fault *fault)
     return r;
 }
 
-static int64_t last_deadline_us(const struct release *x)
+static int64_t last_deadline_us(const struct lock_release *x)
 {
     int64_t last_us = 0;
     for (size_t i = 0; i < x->n; i++)
@@ -46,7 +46,7 @@ static int64_t last_deadline_us(const struct release *x)
 /* The caller cannot ask a second time, since its locks are freed.  So this function asks again: for
  * timeout_ms after the first failure, but not past the last deadline, when the leases end anyway.
  */
-static enum hf_result release_until_answered(struct release *x, struct hf_fault *fault)
+static enum hf_result release_until_answered(struct lock_release *x, struct hf_fault *fault)
 {
     int64_t until_us = 0;
     for (unsigned n = 0;; n++) {
@@ -68,7 +68,7 @@ static enum hf_result release_until_answered(struct release *x, struct hf_fault 
 
 /* After a lost answer "not held" means that the lost attempt released it, unless its time was up.
  */
-static void count_own_release(struct release *x)
+static void count_own_release(struct lock_release *x)
 {
     if (!x->answer_lost)
         return;
@@ -79,7 +79,7 @@ static void count_own_release(struct release *x)
 
 /* A loss is final (L2): a lock that is given back after its deadline, or after its loss was told,
  * was lost, though its lease may not have passed to another yet. */
-static void count_losses(struct release *x)
+static void count_losses(struct lock_release *x)
 {
     for (size_t i = 0; i < x->n; i++)
         if (x->verdicts[i].result == HF_DONE && !x->was_held[i])
@@ -87,7 +87,7 @@ static void count_losses(struct release *x)
 }
 
 /* The first verdict that is not HF_DONE. */
-static enum hf_result first_failure(const struct release *x, struct hf_fault *fault)
+static enum hf_result first_failure(const struct lock_release *x, struct hf_fault *fault)
 {
     for (size_t i = 0; i < x->n; i++) {
         enum hf_result r = x->verdicts[i].result;
@@ -102,7 +102,7 @@ static enum hf_result first_failure(const struct release *x, struct hf_fault *fa
 enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, size_t n,
                             struct hf_fault *fault)
 {
-    struct release x; /* most of its requests and verdicts are not used */
+    struct lock_release x; /* most of its requests and verdicts are not used */
     x.locks = locks;
     x.locked = locked;
     x.n = n;

@@ -124,12 +124,12 @@ void venue_pack(const struct event_def *def, struct buf *out)
 /* ---- reading ---- */
 
 /* Where the reading stands.  Once `bad`, it stays so, and numbers read as 0. */
-struct cursor {
+struct pack_cursor {
     const unsigned char *at, *end;
     bool bad;
 };
 
-static const unsigned char *take(struct cursor *c, size_t len)
+static const unsigned char *take(struct pack_cursor *c, size_t len)
 {
     if (c->bad || (size_t)(c->end - c->at) < len) {
         c->bad = true;
@@ -139,7 +139,7 @@ static const unsigned char *take(struct cursor *c, size_t len)
     return c->at - len;
 }
 
-static uint64_t take_u64(struct cursor *c, size_t bytes)
+static uint64_t take_u64(struct pack_cursor *c, size_t bytes)
 {
     const unsigned char *data = take(c, bytes);
     uint64_t value = 0;
@@ -148,9 +148,9 @@ static uint64_t take_u64(struct cursor *c, size_t bytes)
     return value;
 }
 
-static uint32_t take_u32(struct cursor *c) { return (uint32_t)take_u64(c, 4); }
+static uint32_t take_u32(struct pack_cursor *c) { return (uint32_t)take_u64(c, 4); }
 
-static double take_double(struct cursor *c)
+static double take_double(struct pack_cursor *c)
 {
     uint64_t bits = take_u64(c, 8);
     double value;
@@ -159,7 +159,7 @@ static double take_double(struct cursor *c)
 }
 
 /* NULL where there was no text, and where the bytes are bad. */
-static char *take_text(struct cursor *c)
+static char *take_text(struct pack_cursor *c)
 {
     uint32_t len = take_u32(c);
     if (c->bad || len == NO_TEXT)
@@ -170,7 +170,7 @@ static char *take_text(struct cursor *c)
     return c->bad ? NULL : hf_strndup((const char *)data, len);
 }
 
-static unsigned take_plan(struct cursor *c, struct venue *v)
+static unsigned take_plan(struct pack_cursor *c, struct venue *v)
 {
     unsigned bits = take_u32(c);
     v->is_plan = bits & IS_PLAN;
@@ -185,7 +185,7 @@ static unsigned take_plan(struct cursor *c, struct venue *v)
     return bits;
 }
 
-static void take_row(struct cursor *c, struct row_def *row)
+static void take_row(struct pack_cursor *c, struct row_def *row)
 {
     char *name = take_text(c);
     if (!name) {
@@ -197,7 +197,7 @@ static void take_row(struct cursor *c, struct row_def *row)
     row->extra = take_text(c);
 }
 
-static void take_names(struct cursor *c, struct event_def *def)
+static void take_names(struct pack_cursor *c, struct event_def *def)
 {
     c->bad |= take_u32(c) != def->categories.n;
     for (size_t i = 0; !c->bad && i < def->categories.n; i++) {
@@ -219,7 +219,7 @@ static void take_names(struct cursor *c, struct event_def *def)
         def->areas.v[a].plan_area = take_text(c);
 }
 
-static uint32_t *take_offsets(struct cursor *c, const struct venue *v)
+static uint32_t *take_offsets(struct pack_cursor *c, const struct venue *v)
 {
     if ((size_t)(c->end - c->at) / 4 < v->n_seats)
         c->bad = true;
@@ -233,7 +233,7 @@ static uint32_t *take_offsets(struct cursor *c, const struct venue *v)
     return offsets;
 }
 
-static uint8_t *take_bytes(struct cursor *c, uint32_t n)
+static uint8_t *take_bytes(struct pack_cursor *c, uint32_t n)
 {
     const unsigned char *data = take(c, n);
     if (!data)
@@ -243,7 +243,7 @@ static uint8_t *take_bytes(struct cursor *c, uint32_t n)
     return bytes;
 }
 
-static double *take_doubles(struct cursor *c, uint32_t n)
+static double *take_doubles(struct pack_cursor *c, uint32_t n)
 {
     if ((size_t)(c->end - c->at) / 8 < n)
         c->bad = true;
@@ -264,7 +264,7 @@ static bool is_drawable(double x, double y)
 /* Every seat that claims a position has one, and so has every seat of a plan.  No number is larger
  * than what the readers of events accept, so that whoever draws the venue may compute with all of
  * them. */
-static void check_places(struct cursor *c, const struct venue *v)
+static void check_places(struct pack_cursor *c, const struct venue *v)
 {
     bool all = v->is_plan || v->is_placed;
     for (uint32_t i = 0; !c->bad && i < v->n_seats; i++) {
@@ -274,7 +274,7 @@ static void check_places(struct cursor *c, const struct venue *v)
     c->bad |= !is_drawable(v->width, v->height) || !is_drawable(v->focus_x, v->focus_y);
 }
 
-static void take_seats(struct cursor *c, unsigned bits, size_t n_categories, struct venue *v)
+static void take_seats(struct pack_cursor *c, unsigned bits, size_t n_categories, struct venue *v)
 {
     v->n_seats = take_u32(c);
     uint32_t len = take_u32(c);
@@ -305,7 +305,7 @@ bool venue_unpack(struct event_def *def, const void *data, size_t len)
 {
     struct buf plain = {0};
     bool ok = gzip_unpack(data, len, UNPACKED_MAX, &plain);
-    struct cursor c = {.at = (unsigned char *)plain.data, .bad = !ok};
+    struct pack_cursor c = {.at = (unsigned char *)plain.data, .bad = !ok};
     c.end = c.at + plain.len;
     struct venue *v = def->venue = venue_new();
     if (take_u32(&c) != VERSION)

@@ -1,17 +1,17 @@
 /* The words for verdicts; see verdict.h. */
 #include "model/verdict.h"
 
-struct words {
+struct verdict_words {
     const char *name, *text;
 };
 
-static const struct words words[VERDICT_COUNT] = {
+static const struct verdict_words words[VERDICT_COUNT] = {
 #define VERDICT_WORDS(name, text) [VERDICT_##name] = {#name, text},
     HF_STATUS_MAP(VERDICT_WORDS) VERDICT_MAP(VERDICT_WORDS)
 #undef VERDICT_WORDS
 };
 
-static const struct words *words_of(enum verdict verdict)
+static const struct verdict_words *words_of(enum verdict verdict)
 {
     hf_check((unsigned)verdict < VERDICT_COUNT);
     return &words[verdict];

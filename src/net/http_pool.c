@@ -19,7 +19,7 @@
 #define CONNECTIONS_MAX 8
 
 /* A request that was malformed, until the next turn tells its owner. */
-struct refusal {
+struct pool_refusal {
     struct http_exchange *exchange;
     void (*done)(struct http_exchange *x);
 };
@@ -32,7 +32,7 @@ struct http_pool {
     int64_t due_us;           /* when libcurl wants to be called anyway; -1: not at all */
     VEC(struct transfer *) running;
     VEC(struct transfer *) idle; /* configured handles that no request uses */
-    VEC(struct refusal) refused;
+    VEC(struct pool_refusal) refused;
 };
 
 /* ---- what libcurl calls ---- */
@@ -76,7 +76,7 @@ void http_pool_start(struct http_pool *pool, struct http_exchange *x,
     x->result = transfer_begin(t, &x->err);
     if (x->result != HF_OK) {
         t->exchange = NULL;
-        *vec_push(&pool->refused) = (struct refusal){.exchange = x, .done = done};
+        *vec_push(&pool->refused) = (struct pool_refusal){.exchange = x, .done = done};
         return;
     }
     pool->idle.n--;
@@ -101,7 +101,7 @@ static void tell(struct http_pool *pool)
 {
     size_t n_refused = pool->refused.n;
     for (size_t i = 0; i < n_refused; i++) {
-        struct refusal refusal = pool->refused.v[i];
+        struct pool_refusal refusal = pool->refused.v[i];
         if (refusal.done)
             refusal.done(refusal.exchange);
     }

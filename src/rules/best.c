@@ -13,7 +13,7 @@
 #define SLOTS_EXAMINED_MAX 8192
 
 /* Which seats an index knows.  A seat that is neither accessible nor a companion's is ordinary. */
-enum kind { ORDINARY, ACCESSIBLE, WITH_COMPANIONS, KINDS };
+enum best_kind { ORDINARY, ACCESSIBLE, WITH_COMPANIONS, KINDS };
 
 struct range {
     uint32_t first, end; /* lines */
@@ -34,7 +34,7 @@ struct best {
 
 /* ---- indexes ---- */
 
-static bool belongs(const struct venue *v, uint32_t seat, enum kind kind)
+static bool belongs(const struct venue *v, uint32_t seat, enum best_kind kind)
 {
     unsigned flags = v ? v->flags[seat] : 0;
     switch (kind) {
@@ -52,7 +52,8 @@ static uint32_t slot_of(const struct best *b, uint32_t seat)
     return b->lines.slot_of ? b->lines.slot_of[seat] : seat;
 }
 
-static void set_in(struct best *b, enum kind kind, uint32_t category, uint32_t slot, bool is_free)
+static void set_in(struct best *b, enum best_kind kind, uint32_t category, uint32_t slot,
+                   bool is_free)
 {
     if (b->any[kind])
         index_set(b->any[kind], slot, is_free);
@@ -69,7 +70,7 @@ void best_changed(struct event *e, uint32_t seat)
         index_set(e->best->any[ORDINARY], slot, is_free);
         return;
     }
-    for (enum kind kind = ORDINARY; kind < KINDS; kind++)
+    for (enum best_kind kind = ORDINARY; kind < KINDS; kind++)
         if (belongs(v, seat, kind))
             set_in(e->best, kind, v->categories[seat], slot, is_free);
 }
@@ -91,15 +92,16 @@ static void sort_by_category(const struct event *e, struct best *b)
     free(next);
 }
 
-static void add_free(const struct event *e, const struct best *b, enum kind kind, uint32_t seat,
-                     struct index *x)
+static void add_free(const struct event *e, const struct best *b, enum best_kind kind,
+                     uint32_t seat, struct index *x)
 {
     if (belongs(e->def->venue, seat, kind) && e->seats[seat].status == SEAT_AVAILABLE)
         index_set(x, slot_of(b, seat), true);
 }
 
 /* `category` -1: all.  O(seats that qualify + slots / 64 + lines). */
-static struct index *build(const struct event *e, struct best *b, enum kind kind, int64_t category)
+static struct index *build(const struct event *e, struct best *b, enum best_kind kind,
+                           int64_t category)
 {
     struct index *x = index_new(&b->lines);
     if (category < 0) {
@@ -115,7 +117,7 @@ static struct index *build(const struct event *e, struct best *b, enum kind kind
 }
 
 /* The index of the wanted kind and category, which only events with a venue have several of. */
-static struct index *index_of(const struct event *e, struct best *b, enum kind kind,
+static struct index *index_of(const struct event *e, struct best *b, enum best_kind kind,
                               uint32_t category)
 {
     struct index **place = &b->any[kind];
@@ -153,7 +155,7 @@ void best_free(struct best *b, const struct event_def *def)
 {
     if (!b)
         return;
-    for (enum kind kind = ORDINARY; kind < KINDS; kind++) {
+    for (enum best_kind kind = ORDINARY; kind < KINDS; kind++) {
         index_free(b->any[kind]);
         for (size_t i = 0; b->of_category[kind] && i < def->categories.n; i++)
             index_free(b->of_category[kind][i]);
@@ -211,8 +213,8 @@ static void allow_wanted(const struct event *e, struct best *b, const struct bes
 }
 
 /* The next line with room in [from, end), or NO_LINE. */
-static uint32_t line_within(const struct index *x, uint32_t from, uint32_t end, enum room room,
-                            uint32_t q)
+static uint32_t line_within(const struct index *x, uint32_t from, uint32_t end,
+                            enum index_room room, uint32_t q)
 {
     uint32_t line = from < end ? index_line_after(x, from, room, q) : NO_LINE;
     return line < end ? line : NO_LINE;
@@ -232,14 +234,15 @@ static uint32_t next_nearest(const struct best *b, uint32_t *ret_range)
     return line;
 }
 
-static void start_nearest(struct best *b, const struct index *x, enum room room, uint32_t q)
+static void start_nearest(struct best *b, const struct index *x, enum index_room room, uint32_t q)
 {
     for (uint32_t i = 0; i < b->n_allowed; i++)
         b->next[i] = line_within(x, b->allowed[i].first, b->allowed[i].end, room, q);
 }
 
 /* The best-ranked allowed line with room, or NO_LINE. */
-static uint32_t first_allowed(struct best *b, const struct index *x, enum room room, uint32_t q)
+static uint32_t first_allowed(struct best *b, const struct index *x, enum index_room room,
+                              uint32_t q)
 {
     uint32_t line = NO_LINE, range;
     if (b->lines.distances) {
@@ -263,7 +266,7 @@ struct choice {
 };
 
 /* By how many half slots the middle of `span` slots from `at` is beyond the line's middle. */
-static double off_middle(const struct line *line, uint32_t at, uint32_t span)
+static double off_middle(const struct index_line *line, uint32_t at, uint32_t span)
 {
     return 2 * ((double)at - line->first) + span - line->n_slots;
 }
@@ -275,14 +278,14 @@ static void offer_off(struct choice *c, uint32_t at, uint32_t span, double off)
         *c = (struct choice){.at = at, .span = span, .off = off, .found = true};
 }
 
-static void offer(struct choice *c, const struct line *line, uint32_t at, uint32_t span)
+static void offer(struct choice *c, const struct index_line *line, uint32_t at, uint32_t span)
 {
     offer_off(c, at, span, fabs(off_middle(line, at, span)));
 }
 
 /* A group of q may begin anywhere in [low, high]: offers the place nearest the middle. */
-static void offer_within(struct choice *c, const struct line *line, uint32_t low, uint32_t high,
-                         uint32_t q)
+static void offer_within(struct choice *c, const struct index_line *line, uint32_t low,
+                         uint32_t high, uint32_t q)
 {
     uint32_t at = line->first + (line->n_slots - q) / 2;
     at = at < low ? low : at > high ? high : at;
@@ -290,8 +293,8 @@ static void offer_within(struct choice *c, const struct line *line, uint32_t low
 }
 
 /* Chooses q slots together by the line's middle, in a line that has room for them. */
-static struct choice choose_by_middle(const struct index *x, const struct line *line,
-                                      enum room room, uint32_t q)
+static struct choice choose_by_middle(const struct index *x, const struct index_line *line,
+                                      enum index_room room, uint32_t q)
 {
     struct choice c = {0};
     uint32_t end = line->first + line->n_slots, stop = line->first, at;
@@ -313,7 +316,7 @@ static struct choice choose_by_middle(const struct index *x, const struct line *
 
 /* Offers every place in the run [at, stop), or those that leave no orphan. */
 static void offer_run(struct choice *c, const struct index *x, uint32_t at, uint32_t stop,
-                      enum room room, uint32_t q)
+                      enum index_room room, uint32_t q)
 {
     const float *distances = x->lines->distances;
     uint32_t high = stop - q, needed = at; /* the next slot that x->needs has */
@@ -333,8 +336,8 @@ static void offer_run(struct choice *c, const struct index *x, uint32_t at, uint
 }
 
 /* Chooses q slots together by their distance to the focus.  O(slots). */
-static struct choice choose_by_distance(const struct index *x, const struct line *line,
-                                        enum room room, uint32_t q)
+static struct choice choose_by_distance(const struct index *x, const struct index_line *line,
+                                        enum index_room room, uint32_t q)
 {
     struct choice c = {0};
     uint32_t end = line->first + line->n_slots, stop = line->first, at;
@@ -344,7 +347,8 @@ static struct choice choose_by_distance(const struct index *x, const struct line
 }
 
 /* Without positions, a group for which x->needs counts has the wanted slot nearest the middle. */
-static struct choice choose_with_needed(const struct index *x, const struct line *line, uint32_t q)
+static struct choice choose_with_needed(const struct index *x, const struct index_line *line,
+                                        uint32_t q)
 {
     struct choice c = {0};
     uint32_t end = line->first + line->n_slots, stop = line->first, at;
@@ -357,14 +361,14 @@ static struct choice choose_with_needed(const struct index *x, const struct line
 
 /* The nearest group of q in the allowed lines.  A line whose nearest seat is farther than the best
  * group so far cannot have a better one, and neither can the lines behind it. */
-static struct choice search_by_distance(struct best *b, const struct index *x, enum room room,
+static struct choice search_by_distance(struct best *b, const struct index *x, enum index_room room,
                                         uint32_t q)
 {
     struct choice best = {0};
     uint32_t examined = 0, line, range = 0;
     start_nearest(b, x, room, q);
     while ((line = next_nearest(b, &range)) != NO_LINE && examined < SLOTS_EXAMINED_MAX) {
-        const struct line *l = &b->lines.list[line];
+        const struct index_line *l = &b->lines.list[line];
         if (best.found && (double)l->nearest * q >= best.off)
             break;
         struct choice c = choose_by_distance(x, l, room, q);
@@ -377,7 +381,7 @@ static struct choice search_by_distance(struct best *b, const struct index *x, e
 }
 
 /* Finds q slots together.  Returns false if no line has room. */
-static bool find_together(struct best *b, const struct index *x, enum room room, uint32_t q,
+static bool find_together(struct best *b, const struct index *x, enum index_room room, uint32_t q,
                           uint32_t *ret_slots)
 {
     struct choice c;
@@ -397,7 +401,7 @@ static bool find_together(struct best *b, const struct index *x, enum room room,
 }
 
 /* Chooses the q slots of smallest span, in a line that has at least q free. */
-static void pick_closest(const struct index *x, const struct line *line, uint32_t q,
+static void pick_closest(const struct index *x, const struct index_line *line, uint32_t q,
                          uint32_t *ret_slots)
 {
     struct choice c = {0};

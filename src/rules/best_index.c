@@ -9,7 +9,7 @@
 
 /* ---- the tree ---- */
 
-static void add_run(struct node *n, uint32_t run)
+static void add_run(struct index_node *n, uint32_t run)
 {
     if (run > n->run) {
         n->run_next = n->run;
@@ -19,9 +19,9 @@ static void add_run(struct node *n, uint32_t run)
     }
 }
 
-static struct node join(const struct node *a, const struct node *b)
+static struct index_node join(const struct index_node *a, const struct index_node *b)
 {
-    struct node n = *a;
+    struct index_node n = *a;
     add_run(&n, b->run);
     add_run(&n, b->run_next);
     n.line_free = a->line_free > b->line_free ? a->line_free : b->line_free;
@@ -30,7 +30,7 @@ static struct node join(const struct node *a, const struct node *b)
 }
 
 /* True if and only if some line below the node has that room. */
-static bool has_room(const struct node *n, enum room room, uint32_t q)
+static bool has_room(const struct index_node *n, enum index_room room, uint32_t q)
 {
     switch (room) {
     case ROOM_NO_ORPHAN:
@@ -55,7 +55,7 @@ static void rejoin(struct index *x, uint32_t first, uint32_t end)
     }
 }
 
-uint32_t index_line_after(const struct index *x, uint32_t from, enum room room, uint32_t q)
+uint32_t index_line_after(const struct index *x, uint32_t from, enum index_room room, uint32_t q)
 {
     if (from >= x->n_leaves)
         return NO_LINE;
@@ -74,7 +74,7 @@ uint32_t index_line_after(const struct index *x, uint32_t from, enum room room, 
     return i - x->n_leaves;
 }
 
-uint32_t index_line_before(const struct index *x, uint32_t end, enum room room, uint32_t q)
+uint32_t index_line_before(const struct index *x, uint32_t end, enum index_room room, uint32_t q)
 {
     if (end == 0)
         return NO_LINE;
@@ -92,7 +92,7 @@ uint32_t index_line_before(const struct index *x, uint32_t end, enum room room, 
     return NO_LINE;
 }
 
-static void count_in(const struct node *n, uint32_t *free, uint32_t *line_free)
+static void count_in(const struct index_node *n, uint32_t *free, uint32_t *line_free)
 {
     *free += n->free;
     if (n->line_free > *line_free)
@@ -183,9 +183,9 @@ static bool counts(const struct index *x, uint32_t at, uint32_t stop)
     return !x->needs || bits_seek(x->needs->free, at, stop, true) < stop;
 }
 
-static struct node look_at(const struct index *x, const struct line *line)
+static struct index_node look_at(const struct index *x, const struct index_line *line)
 {
-    struct node n = {0};
+    struct index_node n = {0};
     uint32_t end = line->first + line->n_slots, stop = line->first, at;
     while ((at = index_seek_run(x, stop, end, n.run_next + 1, &stop)) < end)
         if (counts(x, at, stop))

@@ -24,14 +24,14 @@
 #define NO_LINE UINT32_MAX
 #define NO_SEAT UINT32_MAX
 
-struct line {
+struct index_line {
     uint32_t first, n_slots, section;
     float nearest; /* the smallest distance of its seats to the focus; 0: lines are as listed */
 };
 
 /* What all indexes of an event share.  Never changes. */
 struct lines {
-    struct line *list;
+    struct index_line *list;
     uint32_t n, n_slots;
     uint32_t *section_first; /* the first line of each section, and the end of the last section */
     uint32_t n_sections;
@@ -46,7 +46,7 @@ void lines_init(struct lines *lines, const struct event *e);
 void lines_close(struct lines *lines);
 
 /* What a node of the tree knows of all lines below it; a leaf stands for one line. */
-struct node {
+struct index_node {
     uint32_t run, run_next; /* the longest free run, and the longest of any other length; 0: none */
     uint32_t line_free;     /* free seats of the line that has the most */
     uint32_t free;          /* free seats */
@@ -58,12 +58,12 @@ struct index {
     uint64_t *free;            /* one bit per slot */
     uint64_t *dirty;           /* one bit per word of `free` */
     uint32_t dirty_first, dirty_end; /* the range that has marks; dirty_end 0: no marks */
-    struct node *nodes;
+    struct index_node *nodes;
     uint32_t n_leaves; /* a power of two */
 };
 
 /* What to look for in a line. */
-enum room { ROOM_NO_ORPHAN, ROOM_TOGETHER, ROOM_APART };
+enum index_room { ROOM_NO_ORPHAN, ROOM_TOGETHER, ROOM_APART };
 
 /* An index in which nothing is free.  O(slots / 64 + lines). */
 struct index *index_new(const struct lines *lines);
@@ -78,8 +78,8 @@ void index_refresh(struct index *x);
 
 /* The first line at or after `from`, or the last one before `end`, with room for q, or NO_LINE.
  * O(log lines). */
-uint32_t index_line_after(const struct index *x, uint32_t from, enum room room, uint32_t q);
-uint32_t index_line_before(const struct index *x, uint32_t end, enum room room, uint32_t q);
+uint32_t index_line_after(const struct index *x, uint32_t from, enum index_room room, uint32_t q);
+uint32_t index_line_before(const struct index *x, uint32_t end, enum index_room room, uint32_t q);
 /* Adds the free seats of lines [first, end), and raises *line_free to what the emptiest of them
  * has.  O(log lines). */
 void index_count(const struct index *x, uint32_t first, uint32_t end, uint32_t *free,

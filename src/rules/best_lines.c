@@ -125,8 +125,9 @@ static void add_line(struct lines *lines, const struct event *e, uint32_t r, dou
 {
     const struct venue *v = e->def->venue;
     const struct row *row = &e->rows[r];
-    struct line *line = &lines->list[lines->n++];
-    *line = (struct line){.first = lines->n_slots, .section = row->section, .nearest = INFINITY};
+    struct index_line *line = &lines->list[lines->n++];
+    *line =
+        (struct index_line){.first = lines->n_slots, .section = row->section, .nearest = INFINITY};
     put_in_order(v, row, o);
     vec_clear(&o->gaps);
     add_gaps(v, o);
@@ -210,9 +211,9 @@ void lines_init(struct lines *lines, const struct event *e)
     lines->n = e->n_rows;
     lines->n_slots = def->n_seats;
     for (uint32_t r = 0; r < e->n_rows; r++)
-        lines->list[r] = (struct line){.first = e->rows[r].first,
-                                       .n_slots = e->rows[r].n_seats,
-                                       .section = e->rows[r].section};
+        lines->list[r] = (struct index_line){.first = e->rows[r].first,
+                                             .n_slots = e->rows[r].n_seats,
+                                             .section = e->rows[r].section};
 }
 
 void lines_close(struct lines *lines)

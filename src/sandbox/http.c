@@ -19,18 +19,18 @@
 
 #define API_KEY_MAX 255
 
-struct call {
+struct sandbox_call {
     struct request http; /* first: src/http knows the call as this */
     struct order order;
     struct buf headers;
 };
 
-static struct call *call_of(struct request *r) { return (struct call *)r; }
+static struct sandbox_call *call_of(struct request *r) { return (struct sandbox_call *)r; }
 static struct sandbox_site *site_of(const struct request *r) { return server_context(r->server); }
 
 static void release(struct request *r)
 {
-    struct call *c = call_of(r);
+    struct sandbox_call *c = call_of(r);
     struct form form = c->order.form;
     struct buf location = c->order.location, policy = c->order.policy;
     form_close(&form);
@@ -60,7 +60,7 @@ static const char *should_retry(const struct order *o)
 
 static void answer_order(struct request *r)
 {
-    struct call *c = call_of(r);
+    struct sandbox_call *c = call_of(r);
     const struct order *o = &c->order;
     struct buf *headers = &c->headers;
     const char *retry = should_retry(o);
@@ -377,7 +377,7 @@ static const struct route routes[] = {
 
 void sandbox_app_init(struct http_app *app, struct sandbox_site *site)
 {
-    *app = (struct http_app){.request_size = sizeof(struct call),
+    *app = (struct http_app){.request_size = sizeof(struct sandbox_call),
                              .routes = routes,
                              .release = release,
                              .refuse = refuse_in_stripes_way,

@@ -11,7 +11,7 @@
 
 #define LOG_BYTES_MAX (INT64_C(64) << 20) /* of SQLite's log, before it is copied */
 
-enum statement {
+enum store_statement {
 #define STATEMENT_ENUM(name, sql) name,
     SANDBOX_STATEMENTS(STATEMENT_ENUM)
 #undef STATEMENT_ENUM
@@ -492,7 +492,7 @@ static bool references_hold(const struct bank *b)
     return true;
 }
 
-static enum hf_status load_table(struct store *s, enum statement which, const char *what,
+static enum hf_status load_table(struct store *s, enum store_statement which, const char *what,
                                  bool (*read)(struct bank *b, struct db_stmt *st), struct bank *b,
                                  struct hf_err *err)
 {

@@ -78,7 +78,7 @@ static bool balance(struct bank *b, struct order *o, struct api_error *ret)
 /* ---- lists ---- */
 
 /* One kind of object that can be listed. */
-struct listing {
+struct views_listing {
     const char *url, *name;
     int64_t (*count)(const struct bank *b); /* the largest number */
     bool (*fits)(const struct bank *b, const struct order *o, int64_t number);
@@ -89,14 +89,14 @@ struct listing {
 };
 
 /* What the request asks for of a list. */
-struct page {
+struct views_page {
     int64_t limit;
     int64_t after, before; /* numbers; 0: not given */
     int64_t from_s, to_s;  /* created within these, both included */
     struct expand expand;
 };
 
-static bool read_cursor(const struct bank *b, const struct order *o, const struct listing *l,
+static bool read_cursor(const struct bank *b, const struct order *o, const struct views_listing *l,
                         const char *name, int64_t *ret_number, struct api_error *ret)
 {
     const char *id = form_get(&o->form, name);
@@ -107,11 +107,11 @@ static bool read_cursor(const struct bank *b, const struct order *o, const struc
     return !id || number;
 }
 
-static bool read_page(const struct bank *b, const struct order *o, const struct listing *l,
-                      struct page *p, struct api_error *ret)
+static bool read_page(const struct bank *b, const struct order *o, const struct views_listing *l,
+                      struct views_page *p, struct api_error *ret)
 {
     int64_t above = -1, below = INT64_MAX, exactly = -1;
-    *p = (struct page){.limit = LIST_LIMIT_DEFAULT, .from_s = 0, .to_s = INT64_MAX};
+    *p = (struct views_page){.limit = LIST_LIMIT_DEFAULT, .from_s = 0, .to_s = INT64_MAX};
     if (!order_int(o, "limit", &p->limit, ret) || !order_int(o, "created[gte]", &p->from_s, ret) ||
         !order_int(o, "created[lte]", &p->to_s, ret) || !order_int(o, "created[gt]", &above, ret) ||
         !order_int(o, "created[lt]", &below, ret) || !order_int(o, "created", &exactly, ret) ||
@@ -137,8 +137,8 @@ static bool read_page(const struct bank *b, const struct order *o, const struct 
            read_cursor(b, o, l, "ending_before", &p->before, ret);
 }
 
-static bool on_page(const struct bank *b, const struct order *o, const struct listing *l,
-                    const struct page *p, int64_t number)
+static bool on_page(const struct bank *b, const struct order *o, const struct views_listing *l,
+                    const struct views_page *p, int64_t number)
 {
     if (!l->fits(b, o, number))
         return false;
@@ -148,8 +148,8 @@ static bool on_page(const struct bank *b, const struct order *o, const struct li
 
 /* Collects up to limit + 1 numbers in the order in which they are found: downwards from the cursor,
  * or upwards if the page ends before an object. */
-static size_t collect(const struct bank *b, const struct order *o, const struct listing *l,
-                      const struct page *p, int64_t *ret_numbers)
+static size_t collect(const struct bank *b, const struct order *o, const struct views_listing *l,
+                      const struct views_page *p, int64_t *ret_numbers)
 {
     size_t n = 0, max = (size_t)p->limit + 1;
     int64_t last = l->count(b);
@@ -165,9 +165,10 @@ static size_t collect(const struct bank *b, const struct order *o, const struct 
     return n;
 }
 
-static bool list(struct bank *b, struct order *o, const struct listing *l, struct api_error *ret)
+static bool list(struct bank *b, struct order *o, const struct views_listing *l,
+                 struct api_error *ret)
 {
-    struct page p;
+    struct views_page p;
     int64_t numbers[LIST_LIMIT_MAX + 1];
     if (!read_page(b, o, l, &p, ret))
         return false;
@@ -219,7 +220,7 @@ static void put_intent(struct buf *out, const struct bank *b, int64_t number,
 
 static bool list_intents(struct bank *b, struct order *o, struct api_error *ret)
 {
-    static const struct listing listing = {
+    static const struct views_listing listing = {
         "/v1/payment_intents", "payment_intent", count_intents, intent_fits,
         intent_created,        find_intent,      put_intent};
     return list(b, o, &listing, ret);
@@ -251,8 +252,9 @@ static void put_charge(struct buf *out, const struct bank *b, int64_t number,
 
 static bool list_charges(struct bank *b, struct order *o, struct api_error *ret)
 {
-    static const struct listing listing = {"/v1/charges",  "charge",    count_charges, charge_fits,
-                                           charge_created, find_charge, put_charge};
+    static const struct views_listing listing = {"/v1/charges", "charge",       count_charges,
+                                                 charge_fits,   charge_created, find_charge,
+                                                 put_charge};
     return list(b, o, &listing, ret);
 }
 
@@ -283,8 +285,9 @@ static void put_refund(struct buf *out, const struct bank *b, int64_t number,
 
 static bool list_refunds(struct bank *b, struct order *o, struct api_error *ret)
 {
-    static const struct listing listing = {"/v1/refunds",  "refund",    count_refunds, refund_fits,
-                                           refund_created, find_refund, put_refund};
+    static const struct views_listing listing = {"/v1/refunds", "refund",       count_refunds,
+                                                 refund_fits,   refund_created, find_refund,
+                                                 put_refund};
     return list(b, o, &listing, ret);
 }
 
@@ -314,9 +317,9 @@ static void put_dispute(struct buf *out, const struct bank *b, int64_t number,
 
 static bool list_disputes(struct bank *b, struct order *o, struct api_error *ret)
 {
-    static const struct listing listing = {"/v1/disputes", "dispute",       count_disputes,
-                                           dispute_fits,   dispute_created, find_dispute,
-                                           put_dispute};
+    static const struct views_listing listing = {"/v1/disputes", "dispute",       count_disputes,
+                                                 dispute_fits,   dispute_created, find_dispute,
+                                                 put_dispute};
     return list(b, o, &listing, ret);
 }
 
@@ -358,8 +361,8 @@ static void put_event(struct buf *out, const struct bank *b, int64_t number,
 
 static bool list_events(struct bank *b, struct order *o, struct api_error *ret)
 {
-    static const struct listing listing = {"/v1/events",  "event",    count_events, event_fits,
-                                           event_created, find_event, put_event};
+    static const struct views_listing listing = {
+        "/v1/events", "event", count_events, event_fits, event_created, find_event, put_event};
     return list(b, o, &listing, ret);
 }
 

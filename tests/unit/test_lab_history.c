@@ -7,7 +7,7 @@
 #define NOW_US 1000000
 #define FAR_US 900000000
 
-static struct lock_page *pages; /* too large for the stack */
+static struct board_page *pages; /* too large for the stack */
 
 static int set_up(void **state)
 {
@@ -25,7 +25,7 @@ static int tear_down(void **state)
 
 static struct lock_grant *grant(size_t client, int64_t start_us, int64_t released_us, int64_t fence)
 {
-    struct lock_page *page = &pages[client];
+    struct board_page *page = &pages[client];
     struct lock_grant *g = &page->grants[page->n_grants++];
     g->granted_us = start_us;
     g->released_us = released_us;

@@ -201,7 +201,7 @@ benches: $(filter-out $(MHD_PEERS),$(BENCHES))
 mhd-peers: $(MHD_PEERS)
 fuzzers: $(FUZZERS)
 
-run: all
+run: build/holdfastd
 	@exec build/holdfastd --data var --demo
 
 cluster: all build/packages/cluster
@@ -346,9 +346,11 @@ help:
 
 # ---- rules ---------------------------------------------------------------------------------
 
-$(B)/core.a: $(CORE)
+$(B)/core.a $(B)/server.a:
 	@rm -f $@
 	$(call say,AR) $(AR) rcs $(if $(SHARED_FLAVOUR),--thin) $@ $^
+$(B)/core.a: $(CORE)
+$(B)/server.a: $(filter-out $(B)/obj/src/lab/%,$(CORE))
 
 $(B)/libcore.so: $(CORE)
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(@F) $^ $(LIB_LIBS) -o $@
@@ -356,7 +358,8 @@ $(B)/libcore.so: $(CORE)
 $(B)/libsupport.so: $(SUPPORT) $(WITH_CORE)
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(@F) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
 
-$(B)/holdfastd: $(SERVER) $(WITH_CORE)
+# The server does without the lab, and is built without waiting for it.
+$(B)/holdfastd: $(SERVER) $(WITH_CORE:core.a=server.a)
 	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
 
 $(B)/holdfast: $(CLI) $(WITH_CORE)

@@ -84,7 +84,7 @@ static void await_ready(void *handle)
     struct lease_verdict v = {.result = HF_TAKEN};
     struct hf_fault fault = {0};
     for (int i = 0; i < READY_TRIES; i++) {
-        if (lease_acquire(handle, &q, 1, &v, &fault) == HF_DONE && v.result == HF_DONE) {
+        if (lease_acquire(handle, &q, &v, &fault) == HF_DONE && v.result == HF_DONE) {
             if (lease_release(handle, &q, 1, &v, &fault) == HF_DONE)
                 return;
         }
@@ -98,7 +98,7 @@ static void ours_pair(void *handle, const uint8_t *owner)
     struct lease *l = handle;
     struct lease_request q = request("bench", owner, false);
     struct lease_verdict v;
-    if (lease_acquire(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE ||
+    if (lease_acquire(l, &q, &v, NULL) != HF_DONE || v.result != HF_DONE ||
         lease_release(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE)
         die("the lease was not granted");
 }
@@ -110,7 +110,7 @@ static bool ours_take(void *handle, const uint8_t *owner, atomic_bool *stop)
     struct lease_verdict v;
     struct hf_fault fault = {0};
     for (;;) {
-        if (lease_acquire(l, &q, 1, &v, &fault) != HF_DONE)
+        if (lease_acquire(l, &q, &v, &fault) != HF_DONE)
             die(fault.msg);
         if (v.result == HF_DONE || *stop)
             return v.result == HF_DONE;

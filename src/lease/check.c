@@ -100,8 +100,8 @@ static enum hf_result check_capabilities(const struct hf_driver_info *info,
     return HF_DONE;
 }
 
-static enum hf_result check_one(const struct lease *l, const struct lease_request *r,
-                                struct hf_fault *fault)
+enum hf_result lease_check(const struct lease *l, const struct lease_request *r,
+                           struct hf_fault *fault)
 {
     const struct hf_driver_info *info = &l->driver->info;
     enum hf_result result;
@@ -116,17 +116,6 @@ static enum hf_result check_one(const struct lease *l, const struct lease_reques
     if ((result = check_label(r, fault)) != HF_DONE || (result = check_value(r, fault)) != HF_DONE)
         return result;
     return check_capabilities(info, r, fault);
-}
-
-enum hf_result lease_check(const struct lease *l, const struct lease_request *requests, size_t n,
-                           struct hf_fault *fault)
-{
-    for (size_t i = 0; i < n; i++) {
-        enum hf_result result = check_one(l, &requests[i], fault);
-        if (result != HF_DONE)
-            return result;
-    }
-    return HF_DONE;
 }
 
 /* ---- calls ---- */
@@ -168,11 +157,11 @@ enum hf_result lease_clone(struct lease *l, struct lease **ret, struct hf_fault 
     return HF_DONE;
 }
 
-enum hf_result lease_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                             struct lease_verdict *verdicts, struct hf_fault *fault)
+enum hf_result lease_acquire(struct lease *l, const struct lease_request *request,
+                             struct lease_verdict *verdict, struct hf_fault *fault)
 {
-    enum hf_result result = lease_check(l, requests, n, fault);
-    return result == HF_DONE ? l->driver->acquire(l, requests, n, verdicts, fault) : result;
+    enum hf_result result = lease_check(l, request, fault);
+    return result == HF_DONE ? l->driver->acquire(l, request, verdict, fault) : result;
 }
 
 enum hf_result lease_renew(struct lease *l, const struct lease_request *requests, size_t n,

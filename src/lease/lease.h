@@ -4,8 +4,8 @@
  *
  * Callers use the lease_* functions at the end.  Those check a request once, for all drivers
  * (check.c), and pass it on, so a driver gets only requests that it can serve.  Calls are
- * synchronous and take a batch of requests.  A handle belongs to one thread at a time.  Drivers do
- * not repeat a request whose answer was lost; the caller decides whether to ask again.
+ * synchronous.  A handle belongs to one thread at a time.  Drivers do not repeat a request whose
+ * answer was lost; the caller decides whether to ask again.
  *
  *   owner     128 random bits, made by the caller for each acquisition.  acquire is idempotent for
  *             (key, owner): a caller that asks again after a lost answer gets its grant (with the
@@ -140,12 +140,13 @@ struct lease_driver {
     /* Opens one more handle to the same coordinator for another thread; `l` may be in use
      * meanwhile.  The new handle need not connect before its first call. */
     enum hf_result (*clone)(struct lease *l, struct lease **ret, struct hf_fault *fault);
-    /* HF_DONE: every verdict is filled.  HF_UNREACHABLE: nothing was done.  HF_UNKNOWN: some
-     * requests or all may have been carried out.  One exchange serves the whole batch where the
-     * coordinator can do that. */
-    enum hf_result (*acquire)(struct lease *l, const struct lease_request *requests, size_t n,
-                              struct lease_verdict *verdicts, struct hf_fault *fault);
-    /* Uses only key, owner and ttl_ms of a request. */
+    /* HF_DONE: the verdict is filled.  HF_UNREACHABLE: nothing was done.  HF_UNKNOWN: the request
+     * may have been carried out. */
+    enum hf_result (*acquire)(struct lease *l, const struct lease_request *request,
+                              struct lease_verdict *verdict, struct hf_fault *fault);
+    /* As acquire, for each of a batch, some of which may have been carried out after HF_UNKNOWN.
+     * One exchange serves the whole batch where the coordinator can do that.  Uses only key, owner
+     * and ttl_ms of a request. */
     enum hf_result (*renew)(struct lease *l, const struct lease_request *requests, size_t n,
                             struct lease_verdict *verdicts, struct hf_fault *fault);
     /* Gives up the lease or the place in the queue, whichever the owner has.  Uses only key and
@@ -202,9 +203,8 @@ HF_MUST_USE enum hf_result lease_open(const struct lease_driver *driver, const c
                                       struct hf_fault *fault);
 void lease_close(struct lease *l); /* accepts NULL */
 HF_MUST_USE enum hf_result lease_clone(struct lease *l, struct lease **ret, struct hf_fault *fault);
-HF_MUST_USE enum hf_result lease_acquire(struct lease *l, const struct lease_request *requests,
-                                         size_t n, struct lease_verdict *verdicts,
-                                         struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_acquire(struct lease *l, const struct lease_request *request,
+                                         struct lease_verdict *verdict, struct hf_fault *fault);
 HF_MUST_USE enum hf_result lease_renew(struct lease *l, const struct lease_request *requests,
                                        size_t n, struct lease_verdict *verdicts,
                                        struct hf_fault *fault);
@@ -223,8 +223,8 @@ HF_MUST_USE enum hf_result lease_examine(struct lease *l, lease_each_finding *ea
                                          struct hf_fault *fault);
 
 /* The checks themselves, for callers that want to know before they ask. */
-HF_MUST_USE enum hf_result lease_check(const struct lease *l, const struct lease_request *requests,
-                                       size_t n, struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_check(const struct lease *l, const struct lease_request *r,
+                                       struct hf_fault *fault);
 HF_MUST_USE enum hf_result lease_check_key(const struct hf_driver_info *info, const char *key,
                                            size_t key_len, struct hf_fault *fault);
 

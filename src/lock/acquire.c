@@ -114,7 +114,7 @@ static enum hf_result send_request(struct lock_attempt *a, struct lease_verdict 
         a->begun_us = a->sent_us;
     a->n_short_waits = a->sent_us - before_us < SHORT_WAIT_US ? a->n_short_waits + 1 : 0;
     *verdict = (struct lease_verdict){.result = HF_UNKNOWN};
-    return lease_acquire(a->handle, &a->lock->request, 1, verdict, fault);
+    return lease_acquire(a->handle, &a->lock->request, verdict, fault);
 }
 
 static void give_handle_back(struct lock_attempt *a)

@@ -87,7 +87,7 @@ enum hf_result options_check(const struct hf_locks *locks, const struct hf_lock_
         .value = o.value,
         .value_len = o.value ? strnlen(o.value, LEASE_VALUE_MAX + 1) : 0,
     };
-    if ((r = lease_check(l, &request, 1, fault)) != HF_DONE)
+    if ((r = lease_check(l, &request, fault)) != HF_DONE)
         return r;
     *ret = o;
     return HF_DONE;

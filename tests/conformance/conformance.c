@@ -69,7 +69,7 @@ void assert_fault(enum hf_result result, enum hf_result expected, const struct h
 enum hf_result try_acquire(struct lease *l, struct party *p)
 {
     p->fault = (struct hf_fault){0};
-    return lease_acquire(l, &p->r, 1, &p->v, &p->fault);
+    return lease_acquire(l, &p->r, &p->v, &p->fault);
 }
 
 enum hf_result acquire(struct lease *l, struct party *p)

@@ -48,7 +48,7 @@ static int64_t take(struct lease *l, const struct lease_request *r)
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     for (int i = 0; i < 100000; i++) {
-        enum hf_result result = lease_acquire(l, r, 1, &v, &fault);
+        enum hf_result result = lease_acquire(l, r, &v, &fault);
         if (result == HF_DONE && v.result == HF_DONE)
             return v.fence;
         if (result != HF_DONE && result != HF_UNKNOWN && result != HF_UNREACHABLE)

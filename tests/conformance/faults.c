@@ -3,6 +3,7 @@
  * answer. */
 #include "conformance.h"
 
+#include "support/lease_call.h"
 #include "support/proxy.h"
 
 #include <stdio.h>
@@ -108,13 +109,6 @@ static void a_label_and_slots_have_bounds(void **state)
     party_init(&p, key);
     p.r.slots = 0;
     assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
-    /* A batch with one invalid request does nothing. */
-    struct party good;
-    party_init(&good, key);
-    struct lease_request requests[] = {good.r, p.r};
-    struct lease_verdict verdicts[2];
-    struct hf_fault fault = {0};
-    assert_fault(lease_acquire(w->l, requests, 2, verdicts, &fault), HF_BAD_REQUEST, &fault);
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
     state_close(&s);
@@ -185,10 +179,6 @@ static void a_server_that_says_nothing_is_left_at_the_timeout(void **state)
 
 /* ---- answers that do not come ---- */
 
-typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request *requests,
-                                     size_t n, struct lease_verdict *verdicts,
-                                     struct hf_fault *fault);
-
 /* Every operation once, so that scripts are loaded and statements prepared. */
 static enum hf_result warm_up(struct lease *l, struct hf_fault *fault)
 {
@@ -196,7 +186,7 @@ static enum hf_result warm_up(struct lease *l, struct hf_fault *fault)
     key_make(key, "warm");
     struct party p;
     party_queued(&p, key);
-    const lease_call calls[] = {lease_acquire, lease_renew, lease_release};
+    lease_call *const calls[] = {call_acquire, lease_renew, lease_release};
     for (int i = 0; i < 3; i++) {
         enum hf_result result = calls[i](l, &p.r, 1, &p.v, fault);
         if (result != HF_DONE)
@@ -227,7 +217,7 @@ static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t 
 }
 
 /* The call is executed and its answer withheld: the result is HF_UNKNOWN. */
-static void cut(struct proxy *proxy, lease_call call, struct lease *l, struct party *p)
+static void cut(struct proxy *proxy, lease_call *call, struct lease *l, struct party *p)
 {
     int cuts = atomic_load(&proxy->cuts);
     atomic_store(&proxy->mode, PROXY_CUT);
@@ -250,7 +240,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         party_init(&a, key);
         party_init(&b, key);
         party_queued(&waiter, key);
-        cut(&proxy, lease_acquire, l, &a);
+        cut(&proxy, call_acquire, l, &a);
         assert_int_equal(acquire(w->l, &b), HF_TAKEN); /* it was executed */
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         struct lease_state s = inspect(w->l, key);
@@ -261,7 +251,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         assert_int_equal(renew(l, &a), HF_DONE);
         if (w->info->fair) {
-            cut(&proxy, lease_acquire, l, &waiter);
+            cut(&proxy, call_acquire, l, &waiter);
             assert_int_equal(acquire_again(l, &waiter), HF_TAKEN);
             assert_int_equal(waiter.v.position, 1); /* one place, not two */
             assert_int_equal(release(l, &waiter), HF_DONE);

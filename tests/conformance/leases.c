@@ -266,12 +266,8 @@ static void a_batch_gets_a_verdict_for_each(void **state)
     }
     party_init(&rival, p[7].key);
     assert_int_equal(acquire(w->l, &rival), HF_DONE);
-    must(lease_acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
     for (int i = 0; i < BATCH; i++)
-        assert_int_equal(verdicts[i].result, i == 7 ? HF_TAKEN : HF_DONE);
-    int64_t fence = verdicts[0].fence;
-    must(lease_acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
-    assert_int_equal(verdicts[0].fence, fence);
+        assert_int_equal(acquire(w->l, &p[i]), i == 7 ? HF_TAKEN : HF_DONE);
     must(lease_renew(w->l, requests, BATCH, verdicts, &fault), &fault);
     for (int i = 0; i < BATCH; i++)
         assert_int_equal(verdicts[i].result, i == 7 ? HF_LOST : HF_DONE);
@@ -280,25 +276,6 @@ static void a_batch_gets_a_verdict_for_each(void **state)
         assert_int_equal(verdicts[i].result, i == 7 ? HF_LOST : HF_DONE);
     assert_int_equal(renew(w->l, &rival), HF_DONE);
     assert_int_equal(release(w->l, &rival), HF_DONE);
-}
-
-static void a_batch_that_names_a_lock_twice_grants_it_once(void **state)
-{
-    struct world *w = *state;
-    char key[64];
-    key_make(key, "twice");
-    struct party a, b;
-    party_init(&a, key);
-    party_init(&b, key);
-    struct lease_request requests[] = {a.r, b.r, a.r};
-    struct lease_verdict verdicts[3];
-    struct hf_fault fault = {0};
-    must(lease_acquire(w->l, requests, 3, verdicts, &fault), &fault);
-    assert_int_equal(verdicts[0].result, HF_DONE);
-    assert_int_equal(verdicts[1].result, HF_TAKEN);
-    assert_int_equal(verdicts[2].result, HF_DONE);
-    assert_int_equal(verdicts[2].fence, verdicts[0].fence);
-    assert_int_equal(release(w->l, &a), HF_DONE);
 }
 
 static void inspecting_shows_the_holder(void **state)
@@ -501,8 +478,8 @@ static void a_long_list_has_each_name_once(void **state)
         snprintf(key, sizeof key, "long-list/%d", i);
         party_init(&p[i], key);
         requests[i] = p[i].r;
+        assert_int_equal(acquire(w->l, &p[i]), HF_DONE);
     }
-    must(lease_acquire(w->l, requests, MANY, verdicts, &fault), &fault);
     struct many many = {0};
     must(lease_list(w->l, "long-list/", 10, note_larger, &many, &fault), &fault);
     assert_int_equal(many.n, MANY);
@@ -584,7 +561,6 @@ const struct claim leases_claims[] = {
     CLAIM(fences_grow_over_release_expiry_and_breaking, 0),
     CLAIM(breaking_ends_the_holder_and_its_renewals, 0),
     CLAIM(a_batch_gets_a_verdict_for_each, 0),
-    CLAIM(a_batch_that_names_a_lock_twice_grants_it_once, 0),
     CLAIM(inspecting_shows_the_holder, 0),
     CLAIM(a_free_lock_shows_its_own_last_fence, 0),
     CLAIM(examining_finds_something_and_changes_nothing, 0),

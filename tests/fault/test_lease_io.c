@@ -18,6 +18,7 @@
 
 #include "lease/lease.h"
 #include "support/fault_vfs.h"
+#include "support/lease_call.h"
 
 #define SWEEP_POINTS_MAX 40000 /* the sequence is shorter */
 /* The calls of the sequence come first, then those that copy the log, page by page. */
@@ -55,9 +56,6 @@ static struct lease *open_lease(const char *url)
         fail_msg("%s", fault.msg);
     return l;
 }
-
-typedef enum hf_result lease_call(struct lease *l, const struct lease_request *requests, size_t n,
-                                  struct lease_verdict *verdicts, struct hf_fault *fault);
 
 /* Returns false if the call failed, which must be with a permitted result and in words. */
 static bool done(struct story *s, enum hf_result result, const struct hf_fault *fault)
@@ -111,7 +109,7 @@ static void take(struct story *s, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
     bool held = holds(s, r);
-    enum hf_result result = call(s, lease_acquire, r, &v);
+    enum hf_result result = call(s, call_acquire, r, &v);
     if (result == HF_DONE && v.result == HF_DONE && !held)
         new_fence(s, v.fence);
     if (result == HF_DONE)
@@ -146,7 +144,7 @@ static void contest(struct story *s)
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     bool held = holds(s, &s->a);
-    if (lease_acquire(s->rival, &s->r, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(s->rival, &s->r, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     if (v.result == HF_DONE) {
         assert_false(held);
@@ -188,7 +186,7 @@ static void play_after(struct story *s)
     const struct lease_request *both[] = {&s->a, &s->b};
     for (int i = 0; i < 2; i++) {
         bool held = holds(s, both[i]);
-        assert_int_equal(call(s, lease_acquire, both[i], &v), HF_DONE);
+        assert_int_equal(call(s, call_acquire, both[i], &v), HF_DONE);
         assert_int_equal(v.result, HF_DONE);
         if (!held)
             new_fence(s, v.fence);

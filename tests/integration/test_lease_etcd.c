@@ -86,7 +86,7 @@ static struct lease_verdict acquire(struct lease *l, const struct lease_request 
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    enum hf_result result = lease_acquire(l, r, 1, &v, &fault);
+    enum hf_result result = lease_acquire(l, r, &v, &fault);
     if (result != HF_DONE)
         print_error("result %d: %s\n", (int)result, fault.msg);
     assert_int_equal(result, HF_DONE);
@@ -312,7 +312,7 @@ static void a_user_who_may_only_read_leaves_no_lease_behind(void **state)
         assert_int_equal(etcd_server_ask(&s, steps[i][0], steps[i][1], answer, sizeof answer), 200);
     snprintf(url, sizeof url, "etcd://r:secret@127.0.0.1:%d", s.port);
     struct lease *l = must_open(url);
-    assert_int_equal(lease_acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &r, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "permission denied"));
     assert_int_equal(etcd_server_ask(&s, "/v3/lease/leases", "{}", answer, sizeof answer), 200);
     assert_null(strstr(answer, "\"ID\""));

@@ -92,7 +92,7 @@ static enum hf_result result_of(int status, const char *text)
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     says(status, text);
-    enum hf_result result = lease_acquire(handle, &r, 1, &v, &fault);
+    enum hf_result result = lease_acquire(handle, &r, &v, &fault);
     print_message("%d %s: %d, %s\n", status, text, (int)result, fault.msg);
     return result;
 }

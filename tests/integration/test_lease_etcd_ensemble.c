@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "lease/lease.h"
 #include "support/etcd_server.h"
+#include "support/lease_call.h"
 
 #define MEMBERS 3
 #define PATIENCE_MS 60000
@@ -50,12 +51,8 @@ static struct lease_request asks(const char *key, int64_t ttl_ms)
     return r;
 }
 
-typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request *requests,
-                                     size_t n, struct lease_verdict *verdicts,
-                                     struct hf_fault *fault);
-
 /* Calls until there is an answer. */
-static struct lease_verdict until_answered(lease_call call, struct lease *l,
+static struct lease_verdict until_answered(lease_call *call, struct lease *l,
                                            const struct lease_request *r)
 {
     struct lease_verdict v = {0};
@@ -114,7 +111,7 @@ static void locks_survive_the_loss_of_any_one_member(void **state)
     (void)state;
     struct lease *l = must_open();
     struct lease_request held = asks("held", 60000);
-    struct lease_verdict first = until_answered(lease_acquire, l, &held);
+    struct lease_verdict first = until_answered(call_acquire, l, &held);
     assert_int_equal(first.result, HF_DONE);
     int64_t fence = first.fence;
     for (int i = 0; i < MEMBERS; i++) {
@@ -122,12 +119,12 @@ static void locks_survive_the_loss_of_any_one_member(void **state)
         struct lease_request r = asks("passed on", 10000), other = asks("held", 10000);
         etcd_server_kill(lost);
         int64_t from_ms = now_ms();
-        struct lease_verdict v = until_answered(lease_acquire, l, &r);
+        struct lease_verdict v = until_answered(call_acquire, l, &r);
         print_message("without member %d: granted after %d ms\n", i, (int)(now_ms() - from_ms));
         assert_int_equal(v.result, HF_DONE);
         assert_true(v.fence > fence);
         fence = v.fence;
-        assert_int_equal(until_answered(lease_acquire, l, &other).result, HF_TAKEN);
+        assert_int_equal(until_answered(call_acquire, l, &other).result, HF_TAKEN);
         v = until_answered(lease_renew, l, &held);
         assert_int_equal(v.result, HF_DONE);
         assert_int_equal(v.fence, first.fence);
@@ -147,12 +144,12 @@ static void without_a_majority_the_message_names_the_quorum(void **state)
     struct lease_verdict v;
     struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
-    assert_int_equal(until_answered(lease_acquire, l, &held).result, HF_DONE);
+    assert_int_equal(until_answered(call_acquire, l, &held).result, HF_DONE);
     etcd_server_kill(&members[0]);
     etcd_server_kill(&members[1]);
     bool is_named = false; /* at first the last member may still think that there is a leader */
     for (int64_t end_ms = now_ms() + 20000; !is_named && now_ms() < end_ms;) {
-        enum hf_result result = lease_acquire(l, &r, 1, &v, &fault);
+        enum hf_result result = lease_acquire(l, &r, &v, &fault);
         assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
         is_named = strstr(fault.msg, "quorum");
     }
@@ -166,7 +163,7 @@ static void without_a_majority_the_message_names_the_quorum(void **state)
     etcd_server_again(&members[1], true);
     v = until_answered(lease_renew, l, &held);
     assert_int_equal(v.result, HF_DONE); /* its lease did not go on without a leader */
-    assert_int_equal(until_answered(lease_acquire, l, &r).result, HF_DONE);
+    assert_int_equal(until_answered(call_acquire, l, &r).result, HF_DONE);
     assert_int_equal(until_answered(lease_release, l, &held).result, HF_DONE);
     lease_close(l);
 }
@@ -181,10 +178,10 @@ static void a_replaced_leader_renews_nothing(void **state)
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d", old->port);
     struct lease *to_old = must_open();
     struct lease_request a = asks("resumed", 2000), b = asks("resumed", 30000);
-    assert_int_equal(until_answered(lease_acquire, to_old, &a).result, HF_DONE);
+    assert_int_equal(until_answered(call_acquire, to_old, &a).result, HF_DONE);
     etcd_server_pause(old);
     struct lease_verdict v;
-    while ((v = until_answered(lease_acquire, l, &b)).result != HF_DONE)
+    while ((v = until_answered(call_acquire, l, &b)).result != HF_DONE)
         rest_ms(50);
     etcd_server_resume(old);
     struct lease_verdict renewed = until_answered(lease_renew, to_old, &a);

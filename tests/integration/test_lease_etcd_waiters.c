@@ -51,7 +51,7 @@ static struct lease_verdict acquire(struct lease *l, const struct lease_request 
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    enum hf_result result = lease_acquire(l, r, 1, &v, &fault);
+    enum hf_result result = lease_acquire(l, r, &v, &fault);
     if (result != HF_DONE)
         print_error("result %d: %s\n", (int)result, fault.msg);
     assert_int_equal(result, HF_DONE);

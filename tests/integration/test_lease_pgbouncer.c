@@ -49,7 +49,7 @@ static void *take_after_waiting(void *ctx)
     struct lease_request r = {.key = "a", .key_len = 1, .ttl_ms = 10000, .slots = 1, .queue = true};
     struct lease_verdict v = {.result = HF_TAKEN};
     memset(r.owner, 'w', sizeof r.owner);
-    for (int i = 0; i < 100 && lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN;
+    for (int i = 0; i < 100 && lease_acquire(l, &r, &v, NULL) == HF_DONE && v.result == HF_TAKEN;
          i++)
         (void)!lease_wait(l, &r, 2000, NULL);
     return (void *)(intptr_t)(v.result == HF_DONE);
@@ -68,7 +68,7 @@ static void a_pooler_of_sessions_carries_locks_and_wakes_waiters(void **state)
     pgbouncer_start(&pooler, "session");
     if (open_lease(&l, &fault) != HF_DONE || open_lease(&m, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
-    assert_int_equal(lease_acquire(l, &r, 1, &v, NULL), HF_DONE);
+    assert_int_equal(lease_acquire(l, &r, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_DONE);
     assert_int_equal(pthread_create(&thread, NULL, take_after_waiting, m), 0);
     struct lease_state st = {0};

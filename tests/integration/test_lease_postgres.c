@@ -54,7 +54,7 @@ static struct lease_verdict acquire(struct lease *l, const struct lease_request 
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    if (lease_acquire(l, r, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(l, r, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v;
 }
@@ -145,7 +145,7 @@ static void unrelated_names_do_not_wait_for_each_other(void **state)
     everything_quickly_with(m, "c");
     /* the same name waits, but not longer than its timeout */
     int64_t began = now_ms();
-    assert_int_equal(lease_acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &r, &v, &fault), HF_UNREACHABLE);
     assert_true(now_ms() - began >= TIMEOUT_MS / 2);
     stopped->driver->rollback(stopped);
     granted(l, &r);
@@ -164,7 +164,7 @@ struct late {
 static void *acquire_late(void *ctx)
 {
     struct late *late = ctx;
-    late->result = lease_acquire(late->l, &late->r, 1, &late->v, NULL);
+    late->result = lease_acquire(late->l, &late->r, &late->v, NULL);
     return NULL;
 }
 
@@ -328,7 +328,7 @@ static void count(const struct lease_verdict *v, size_t name, int step)
     pthread_mutex_unlock(&crowd.lock);
 }
 
-/* Takes two names at once, in any order, and a third one in between, which draws a number. */
+/* Takes two names and gives them back at once, in any order. */
 static void *takes_pairs(void *ctx)
 {
     struct lease *l = ctx;
@@ -338,23 +338,23 @@ static void *takes_pairs(void *ctx)
         size_t first = (size_t)random_below(&random, NAMES), second = (first + 1) % NAMES;
         const size_t names[] = {first, second};
         struct lease_request r[2];
-        struct lease_verdict v[2], gone;
+        struct lease_verdict v[2], gone[2];
+        bool is_wrong = false;
         for (int k = 0; k < 2; k++) {
             r[k] = (struct lease_request){
                 .key = crowd.names[names[k]], .key_len = 1, .ttl_ms = TTL_MS, .slots = 1};
             random_bytes(&random, r[k].owner, sizeof r[k].owner);
+            is_wrong |= lease_acquire(l, &r[k], &v[k], NULL) != HF_DONE;
+            if (!is_wrong && v[k].result == HF_DONE)
+                count(&v[k], names[k], 1);
         }
-        enum hf_result result = lease_acquire(l, r, 2, v, NULL);
+        for (int k = 0; k < 2 && !is_wrong; k++)
+            if (v[k].result == HF_DONE)
+                count(&v[k], names[k], -1);
+        is_wrong |= lease_release(l, r, 2, gone, NULL) != HF_DONE;
         pthread_mutex_lock(&crowd.lock);
-        crowd.wrong += result != HF_DONE;
+        crowd.wrong += is_wrong;
         pthread_mutex_unlock(&crowd.lock);
-        for (int k = 0; k < 2 && result == HF_DONE; k++) {
-            if (v[k].result != HF_DONE)
-                continue;
-            count(&v[k], names[k], 1);
-            count(&v[k], names[k], -1);
-            (void)!lease_release(l, &r[k], 1, &gone, NULL);
-        }
     }
     return NULL;
 }
@@ -438,7 +438,7 @@ static void *waits_once(void *ctx)
     queue.wrong += lease_clone(queue.first, &l, NULL) != HF_DONE;
     pthread_mutex_unlock(&queue.lock);
     while (v.result == HF_TAKEN && now_ms() < until)
-        if (lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
+        if (lease_acquire(l, &r, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
             (void)!lease_wait(l, &r, 2000, NULL);
     if (v.result == HF_DONE) {
         count_inside(1);

@@ -127,7 +127,7 @@ static void *contend(void *ctx)
         struct lease_verdict v = {0};
         struct hf_fault fault = {0};
         int64_t sent_ms = now_ms();
-        while (!atomic_load(&arena.stop) && lease_acquire(l, &r, 1, &v, NULL) == HF_DONE &&
+        while (!atomic_load(&arena.stop) && lease_acquire(l, &r, &v, NULL) == HF_DONE &&
                v.result == HF_TAKEN) {
             if (lease_wait(l, &r, 200, &fault) != HF_DONE)
                 note_failure(&fault);
@@ -241,7 +241,7 @@ static void a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set(void **sta
     struct lease_verdict v[2] = {0};
     other.queue = false;
     int64_t deadline_ms = now_ms() + TTL_MS - MARGIN_MS;
-    assert_int_equal(lease_acquire(l, &r, 1, &v[0], NULL), HF_DONE);
+    assert_int_equal(lease_acquire(l, &r, &v[0], NULL), HF_DONE);
     for (int i = 0; i < 3; i++) {
         usleep(TTL_MS / 2 * 1000);
         step_clock(aheads[i]);
@@ -254,7 +254,7 @@ static void a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set(void **sta
         step_clock(aheads[i + 1]);
         usleep(TTL_MS / 2 * 1000);
         sent_ms = now_ms();
-        assert_int_equal(lease_acquire(l, &other, 1, &v[0], NULL), HF_DONE);
+        assert_int_equal(lease_acquire(l, &other, &v[0], NULL), HF_DONE);
         assert_int_equal(lease_renew(l, &r, 1, &v[1], NULL), HF_DONE);
         if (now_ms() >= deadline_ms)
             break;
@@ -284,7 +284,7 @@ static void fences_grow_if_the_database_has_forgotten_them_and_its_clock_goes_ba
         }
         if (i == 4)
             step_clock(-STEP_S);
-        assert_int_equal(lease_acquire(l, &r, 1, &v, NULL), HF_DONE);
+        assert_int_equal(lease_acquire(l, &r, &v, NULL), HF_DONE);
         assert_int_equal(v.result, HF_DONE);
         assert_true(v.fence > last);
         last = v.fence;

@@ -73,12 +73,12 @@ static void passwords_are_checked_at_open_and_users_have_their_rights(void **sta
     snprintf(url, sizeof url, "redis://half:s3cret@127.0.0.1:%d/3", locked.port);
     struct lease *half = must_open(url, 10000);
     struct lease_request other = asks("other");
-    assert_int_equal(lease_acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(half, &other, &v, &fault), HF_UNREACHABLE);
     struct lease_state s =
         must_inspect(l, "other"); /* refused in the middle of the script: nothing was done */
     assert_int_equal(s.n_holders, 0);
     redis_server_ask(&locked, "ACL SETUSER half -evalsha", answer, sizeof answer);
-    assert_int_equal(lease_acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(half, &other, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "NOPERM"));
     lease_close(half);
     lease_close(l);
@@ -97,7 +97,7 @@ static void a_replica_refuses_and_says_so(void **state)
     char command[64], answer[64];
     snprintf(command, sizeof command, "REPLICAOF 127.0.0.1 %d", port_free(NULL));
     redis_server_ask(&replica, command, answer, sizeof answer);
-    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_UNREACHABLE);
     assert_true(strstr(fault.msg, "READONLY") || strstr(fault.msg, "MASTERDOWN"));
     lease_close(l);
     redis_server_stop(&replica);

@@ -23,7 +23,7 @@ static void assert_refused(struct lease *l, const struct lease_request *q)
 {
     struct lease_verdict v;
     struct hf_fault fault;
-    assert_int_equal(lease_acquire(l, q, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, q, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "OOM"));
 }
 

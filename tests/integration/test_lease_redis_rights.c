@@ -60,12 +60,12 @@ static const char *use_locks(void)
     TRY(lease_open(&lease_redis, url, &options, &away, NULL));
     if (failed)
         goto out;
-    TRY(lease_acquire(l, &a, 1, &v, NULL)); /* the single form */
+    TRY(lease_acquire(l, &a, &v, NULL)); /* the single form */
     TRY(lease_renew(l, &a, 1, &v, NULL));
     TRY(lease_inspect(l, "rights", 6, &s, NULL));
     lease_state_close(&s);
-    TRY(lease_acquire(away, &b, 1, &v, NULL)); /* the group form */
-    TRY(lease_acquire(away, &c, 1, &v, NULL));
+    TRY(lease_acquire(away, &b, &v, NULL)); /* the group form */
+    TRY(lease_acquire(away, &c, &v, NULL));
     TRY(lease_wait(away, &c, 1, NULL));
     TRY(lease_wait(away, &b, 1, NULL)); /* another channel */
     TRY(lease_renew(l, &a, 1, &v, NULL));
@@ -73,12 +73,12 @@ static const char *use_locks(void)
     lease_state_close(&s);
     TRY(lease_release(l, &a, 1, &v, NULL));
     TRY(lease_wait(away, &b, 5000, NULL));
-    TRY(lease_acquire(away, &b, 1, &v, NULL));
+    TRY(lease_acquire(away, &b, &v, NULL));
     TRY(lease_break(l, "rights", 6, NULL));
     TRY(lease_release(l, &c, 1, &v, NULL));
     for (int i = 0; i < 3; i++) {
         many[i].slots = 3;
-        TRY(lease_acquire(l, &many[i], 1, &v, NULL));
+        TRY(lease_acquire(l, &many[i], &v, NULL));
     }
     TRY(lease_release(l, many, 1, &v, NULL));
     TRY(lease_inspect(l, "many", 4, &s, NULL));
@@ -156,7 +156,7 @@ static void further_rights_are_for_what_the_document_says(void **state)
     l = must_open(strict_url, 10000);
     struct lease_request q = asks("strict");
     struct lease_verdict v;
-    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "0 of 1 replicas"));
     lease_close(l);
     set_user("");

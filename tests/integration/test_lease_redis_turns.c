@@ -129,7 +129,7 @@ static void one_that_was_passed_over_is_shown_in_its_place_and_counts_again(void
     must_release(l, &next);
     odd.slots = 2;
     struct lease_verdict v;
-    assert_int_equal(lease_acquire(l, &odd, 1, &v, NULL), HF_BAD_REQUEST);
+    assert_int_equal(lease_acquire(l, &odd, &v, NULL), HF_BAD_REQUEST);
     must_release(l, &dead);
     assert_nothing_left();
     lease_close(l);

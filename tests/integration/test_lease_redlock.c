@@ -133,7 +133,7 @@ static void without_a_majority_the_message_says_which_servers_failed_and_why(voi
     redis_server_kill(&t.s[0]);
     redis_server_kill(&t.s[2]);
     nap_ms(150); /* an idle link is looked at */
-    assert_int_equal(lease_acquire(l, &next, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &next, &v, &fault), HF_UNREACHABLE);
     for (int i = 0; i < 3; i += 2) {
         snprintf(port, sizeof port, "%d", t.s[i].port);
         assert_non_null(strstr(fault.msg, port));
@@ -174,7 +174,7 @@ static void an_attempt_that_got_a_part_of_the_servers_leaves_nothing(void **stat
     kill(t.s[0].pid, SIGSTOP);
     kill(t.s[1].pid, SIGSTOP);
     struct lease_verdict v;
-    assert_int_equal(lease_acquire(hasty, &b, 1, &v, NULL), HF_UNKNOWN);
+    assert_int_equal(lease_acquire(hasty, &b, &v, NULL), HF_UNKNOWN);
     assert_int_equal(lease_release(hasty, &b, 1, &v, NULL), HF_UNKNOWN);
     kill(t.s[0].pid, SIGCONT);
     kill(t.s[1].pid, SIGCONT);
@@ -227,7 +227,7 @@ static void replay_counter_example(bool by_flush)
     int refused = 0;
     for (int i = 0;; i++) {
         struct lease *l = i % 2 ? fresh : b;
-        enum hf_result result = lease_acquire(l, &qb, 1, &v, NULL);
+        enum hf_result result = lease_acquire(l, &qb, &v, NULL);
         if (result == HF_DONE && v.result == HF_DONE)
             break;
         refused++;

@@ -18,7 +18,7 @@ static void new_servers_take_part_after_max_ttl_unless_vouched_for(void **state)
     trio_start(&t, "?max_ttl=3s");
     struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(1000);
-    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "takes part in"));
     acquire_soon(l, &q);
     /* Two votes are enough, and the third server may have been started last. */
@@ -70,7 +70,7 @@ static void two_addresses_of_one_server_are_one_vote(void **state)
              t.s[0].port, port_free(NULL));
     struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(1000);
-    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "is the same server as"));
     lease_close(l);
     trio_stop(&t);
@@ -96,7 +96,7 @@ static void renewal_needs_no_memory(void **state)
     next.key_len = strlen(next.key);
     struct lease_verdict v;
     struct hf_fault fault = {0};
-    assert_int_equal(lease_acquire(l, &next, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &next, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "OOM"));
     for (int i = 0; i < 3; i++) {
         assert_int_equal(renew_again(l, &q).fence, fence);
@@ -164,7 +164,7 @@ static void a_ttl_beyond_max_ttl_is_refused(void **state)
     trio_start(&t, "?max_ttl=5s");
     struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(5001);
-    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_BAD_REQUEST);
+    assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "5 s"));
     lease_close(l);
     trio_stop(&t);

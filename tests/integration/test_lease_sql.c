@@ -71,7 +71,7 @@ static struct lease_verdict acquire(struct lease *l, const struct lease_request 
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    if (lease_acquire(l, r, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(l, r, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v;
 }
@@ -301,7 +301,7 @@ static void a_directory_that_went_with_the_file_is_said_and_its_return_heals(voi
     snprintf(away, sizeof away, "%s.away", lab.dir.path);
     assert_int_equal(rename(lab.dir.path, away), 0);
     int64_t until = clock_monotonic_us(&clock_system) + SOON_US;
-    while (lease_acquire(l, &r, 1, &v, &fault) == HF_DONE)
+    while (lease_acquire(l, &r, &v, &fault) == HF_DONE)
         assert_true(clock_monotonic_us(&clock_system) < until);
     assert_int_equal(lease_renew(l, &r, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "No such file"));
@@ -726,16 +726,14 @@ static void slots_bound_the_holders_and_all_must_agree(void **state)
     (void)state;
     struct lease *l = open_lease();
     struct lease_request r[4], odd = ask("a");
+    struct lease_verdict v;
     for (int i = 0; i < 4; i++) {
         r[i] = ask("a");
         r[i].slots = 3;
+        assert_int_equal(lease_acquire(l, &r[i], &v, NULL), HF_DONE);
+        assert_int_equal(v.result, i < 3 ? HF_DONE : HF_TAKEN);
     }
-    struct lease_verdict v[4];
-    assert_int_equal(lease_acquire(l, r, 4, v, NULL), HF_DONE);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(v[i].result, HF_DONE);
-    assert_int_equal(v[3].result, HF_TAKEN);
-    assert_int_equal(lease_acquire(l, &odd, 1, v, NULL), HF_BAD_REQUEST);
+    assert_int_equal(lease_acquire(l, &odd, &v, NULL), HF_BAD_REQUEST);
     release(l, &r[1]);
     granted(l, &r[3]);
     close_lease(l);
@@ -899,7 +897,7 @@ static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
     struct lease_verdict v;
     struct hf_fault fault = {0};
     int64_t began = clock_monotonic_us(&clock_system);
-    assert_int_equal(lease_acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &r, &v, &fault), HF_UNREACHABLE);
     int64_t us = clock_monotonic_us(&clock_system) - began;
     assert_true(us >= 1000000 && us < SOON_US);
     assert_non_null(strstr(fault.msg, "busy"));
@@ -942,7 +940,7 @@ static void count_under_the_lock(int number)
     for (int i = 0; i < ROUNDS; i++) {
         struct lease_request r = ask("counter");
         for (;;) {
-            must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE);
+            must(lease_acquire(l, &r, &v, NULL) == HF_DONE);
             if (v.result == HF_DONE)
                 break;
             must(lease_wait(l, &r, 5000, NULL) == HF_DONE);
@@ -994,7 +992,7 @@ static void grant_for_ever(int number)
         struct lease_request r = ask(number ? "a" : "b");
         r.ttl_ms = 100;
         r.queue = false;
-        must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE);
+        must(lease_acquire(l, &r, &v, NULL) == HF_DONE);
         if (v.result != HF_DONE)
             continue;
         must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
@@ -1036,7 +1034,7 @@ static void hold_and_die(int number)
     struct lease_request r = ask("a");
     r.ttl_ms = PASSES_MS;
     must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
-    must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+    must(lease_acquire(l, &r, &v, NULL) == HF_DONE && v.result == HF_DONE);
     raise(SIGKILL);
 }
 
@@ -1138,7 +1136,7 @@ static void wait_for_it(int number)
     struct lease_request r = ask("a");
     must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
     for (;;) {
-        must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE);
+        must(lease_acquire(l, &r, &v, NULL) == HF_DONE);
         if (v.result == HF_DONE)
             break;
         v.fence = -number; /* it is in line */
@@ -1191,7 +1189,7 @@ static void pass_on(int number)
     must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
     for (int i = 0; i < PASSES; i++) {
         struct lease_request r = ask("a");
-        while (lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
+        while (lease_acquire(l, &r, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
             must(lease_wait(l, &r, 20000, NULL) == HF_DONE);
         must(v.result == HF_DONE);
         must(lease_release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);

@@ -110,7 +110,7 @@ static void a_ttl_beyond_the_servers_limits_is_cut_or_refused(void **state)
     assert_int_equal(zk_must_release(l, &q), HF_DONE);
     struct hf_fault fault = {0};
     q = zk_asks("negotiated", 1000, false);
-    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_BAD_REQUEST);
+    assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "2500"));
     assert_int_equal(lease_ttl_min_ms(l), 2500); /* from now on it is refused before it is sent */
     assert_int_equal(lease_clone(l, &other, NULL), HF_DONE);
@@ -193,7 +193,7 @@ static void *sleeper_run(void *arg)
     struct sleeper *x = arg;
     struct lease_verdict v;
     while (!atomic_load(&x->stop)) {
-        if (lease_acquire(x->l, &x->q, 1, &v, NULL) != HF_DONE || v.result == HF_DONE)
+        if (lease_acquire(x->l, &x->q, &v, NULL) != HF_DONE || v.result == HF_DONE)
             break;
         (void)!lease_wait(x->l, &x->q, 2000, NULL);
     }

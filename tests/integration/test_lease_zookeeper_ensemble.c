@@ -62,7 +62,7 @@ static void without_a_majority_nothing_is_granted_and_then_it_goes_on(void **sta
     struct hf_fault fault = {0};
     zookeeper_server_kill(&servers[0]);
     zookeeper_server_kill(&servers[1]);
-    enum hf_result result = lease_acquire(l, &q, 1, &v, &fault);
+    enum hf_result result = lease_acquire(l, &q, &v, &fault);
     assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
     for (int i = 0; i < 500 && zookeeper_ensemble_serving(servers, SERVERS) > 0; i++)
         usleep(20000); /* until the last one has noticed */
@@ -72,7 +72,7 @@ static void without_a_majority_nothing_is_granted_and_then_it_goes_on(void **sta
     zookeeper_server_again(&servers[0]);
     zookeeper_server_again(&servers[1]);
     int64_t end_ms = zk_now_ms() + 60000;
-    while (lease_acquire(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE)
+    while (lease_acquire(l, &q, &v, NULL) != HF_DONE || v.result != HF_DONE)
         assert_true(zk_now_ms() < end_ms);
     assert_int_equal(zk_must_release(l, &q), HF_DONE);
     lease_close(l);
@@ -127,7 +127,7 @@ static void *contender_run(void *arg)
         int64_t sent_ms = 0;
         while (zk_now_ms() < c->end_ms) {
             sent_ms = zk_now_ms();
-            if (lease_acquire(l, &q, 1, &v, NULL) == HF_DONE && v.result == HF_DONE)
+            if (lease_acquire(l, &q, &v, NULL) == HF_DONE && v.result == HF_DONE)
                 break;
             v.result = HF_TAKEN;
             (void)!lease_wait(l, &q, 1000, NULL);

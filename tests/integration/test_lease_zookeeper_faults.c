@@ -39,7 +39,7 @@ static void a_place_whose_answer_was_lost_is_given_up(void **state)
     assert_int_equal(zk_must_acquire(l, &holder).result, HF_DONE);
     atomic_store(&proxy.word, "/@w-");
     atomic_store(&proxy.mode, PROXY_CUT);
-    assert_int_equal(lease_acquire(cut, &waiter, 1, &v, NULL), HF_UNKNOWN);
+    assert_int_equal(lease_acquire(cut, &waiter, &v, NULL), HF_UNKNOWN);
     atomic_store(&proxy.mode, PROXY_PASS);
     struct lease_state s = zk_must_inspect(l, "lost place");
     assert_int_equal(s.n_waiters, 1); /* one node, not none and not two */

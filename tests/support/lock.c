@@ -56,21 +56,20 @@ static enum hf_result faulty_clone(struct lease *l, struct lease **ret, struct h
     return memory()->clone(l, ret, fault);
 }
 
-static enum hf_result faulty_acquire(struct lease *l, const struct lease_request *requests,
-                                     size_t n, struct lease_verdict *verdicts,
-                                     struct hf_fault *fault)
+static enum hf_result faulty_acquire(struct lease *l, const struct lease_request *request,
+                                     struct lease_verdict *verdict, struct hf_fault *fault)
 {
     atomic_fetch_add(&faults.n_acquire, 1);
     if (goes_wrong(&faults.acquire_away))
         return fault_set(fault, HF_UNREACHABLE, "told to be away");
-    enum hf_result r = memory()->acquire(l, requests, n, verdicts, fault);
-    shorten(verdicts, n);
+    enum hf_result r = memory()->acquire(l, request, verdict, fault);
+    shorten(verdict, 1);
     if (goes_wrong(&faults.acquire_slow))
         nap_ms(atomic_load(&faults.slow_ms));
     if (goes_wrong(&faults.acquire_lost)) {
         if (atomic_exchange(&faults.lost_then_away, false))
             atomic_store(&faults.acquire_away, -1);
-        memset(verdicts, 0xee, n * sizeof *verdicts);
+        memset(verdict, 0xee, sizeof *verdict);
         return fault_set(fault, HF_UNKNOWN, "told to lose the answer");
     }
     return r;

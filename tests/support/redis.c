@@ -40,7 +40,7 @@ struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q
 {
     struct lease_verdict v = {.result = HF_FAILED};
     struct hf_fault fault = {0};
-    if (lease_acquire(l, q, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(l, q, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v;
 }

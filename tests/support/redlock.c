@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "support/lease_call.h"
 
 #define STATE "holdfast:redlock:state"
 #define LOCK "holdfast:{" KEY "}:redlock"
@@ -92,18 +93,14 @@ struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q
     struct lease_verdict v = {.result = HF_FAILED};
     struct hf_fault fault = {0};
     for (int64_t end_ms = boot_ms() + 30000; boot_ms() < end_ms; nap_ms(10))
-        if (lease_acquire(l, q, 1, &v, &fault) == HF_DONE && v.result == HF_DONE)
+        if (lease_acquire(l, q, &v, &fault) == HF_DONE && v.result == HF_DONE)
             return v;
     fail_msg("not granted within thirty seconds: %s", fault.msg);
     return v;
 }
 
-typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request *requests,
-                                     size_t n, struct lease_verdict *verdicts,
-                                     struct hf_fault *fault);
-
 /* Returns whether an earlier call may have been executed. */
-static bool call_again(lease_call call, struct lease *l, const struct lease_request *q,
+static bool call_again(lease_call *call, struct lease *l, const struct lease_request *q,
                        struct lease_verdict *ret)
 {
     enum hf_result result;
@@ -123,7 +120,7 @@ static bool call_again(lease_call call, struct lease *l, const struct lease_requ
 struct lease_verdict acquire_again(struct lease *l, const struct lease_request *q)
 {
     struct lease_verdict v = {.result = HF_FAILED};
-    (void)call_again(lease_acquire, l, q, &v);
+    (void)call_again(call_acquire, l, q, &v);
     return v;
 }
 

@@ -56,7 +56,7 @@ struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    must(lease_acquire(l, q, 1, &v, &fault), &fault);
+    must(lease_acquire(l, q, &v, &fault), &fault);
     return v;
 }
 
@@ -163,7 +163,7 @@ static void say(const char *text, int64_t number)
 static enum hf_result take(struct lease *l, const struct lease_request *q, struct lease_verdict *v)
 {
     enum hf_result result;
-    while ((result = lease_acquire(l, q, 1, v, NULL)) == HF_DONE && v->result == HF_TAKEN) {
+    while ((result = lease_acquire(l, q, v, NULL)) == HF_DONE && v->result == HF_TAKEN) {
         say("waits", 0);
         if ((result = lease_wait(l, q, 10000, NULL)) != HF_DONE)
             return result;

@@ -391,9 +391,10 @@ static bool is_called(struct etcd *e, const struct subject *s)
     return is_called;
 }
 
-static enum hf_result acquire_one(struct etcd *e, const struct lease_request *r,
-                                  struct lease_verdict *v, struct hf_fault *fault)
+enum hf_result etcd_acquire(struct lease *l, const struct lease_request *r, struct lease_verdict *v,
+                            struct hf_fault *fault)
 {
+    struct etcd *e = etcd_of(l);
     struct attempt a = {.e = e, .r = r, .v = v, .fault = fault, .begun_us = etcd_now_us(e)};
     struct crowd_place place;
     etcd_subject_init(&a.s, etcd_prefix(e), r);
@@ -410,18 +411,4 @@ static enum hf_result acquire_one(struct etcd *e, const struct lease_request *r,
                                                                 : ask_again(&a, &place);
     etcd_line_close(&a.line);
     return result;
-}
-
-/* One after the other, since a batch may name a lock twice. */
-enum hf_result etcd_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                            struct lease_verdict *verdicts, struct hf_fault *fault)
-{
-    for (size_t i = 0; i < n; i++) {
-        enum hf_result result = acquire_one(etcd_of(l), &requests[i], &verdicts[i], fault);
-        if (result == HF_UNREACHABLE && i > 0)
-            return unknown(fault); /* those before may have been granted */
-        if (result != HF_DONE)
-            return result;
-    }
-    return HF_DONE;
 }

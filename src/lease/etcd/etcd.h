@@ -124,8 +124,8 @@ HF_MUST_USE enum hf_result etcd_txn_pass_over(struct etcd *e, const struct subje
 
 /* ---- acquire.c ---- */
 
-enum hf_result etcd_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                            struct lease_verdict *verdicts, struct hf_fault *fault);
+enum hf_result etcd_acquire(struct lease *l, const struct lease_request *r, struct lease_verdict *v,
+                            struct hf_fault *fault);
 /* Remembers the place of a request that has to wait. */
 void etcd_place_note(struct etcd *e, const struct subject *s, const struct line *line);
 /* The request does not wait any more. */

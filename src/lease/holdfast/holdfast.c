@@ -225,21 +225,12 @@ enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64
     return fault_set(fault, HF_UNREACHABLE, "sessions with the lock service end as they begin");
 }
 
-static enum hf_result holdfast_acquire(struct lease *l, const struct lease_request *requests,
-                                       size_t n, struct lease_verdict *verdicts,
-                                       struct hf_fault *fault)
+static enum hf_result holdfast_acquire(struct lease *l, const struct lease_request *q,
+                                       struct lease_verdict *v, struct hf_fault *fault)
 {
     struct handle *h = handle_of(l);
-    enum hf_result result = HF_DONE;
     pthread_mutex_lock(&h->service->mutex);
-    for (size_t i = 0; i < n && result == HF_DONE; i++) {
-        result = handle_ask(h, &requests[i], h->service->timeout_ms, &verdicts[i], fault);
-        if (result == HF_UNREACHABLE && i > 0) {
-            result = HF_UNKNOWN; /* for those before it */
-            if (fault)
-                fault->result = result;
-        }
-    }
+    enum hf_result result = handle_ask(h, q, h->service->timeout_ms, v, fault);
     pthread_mutex_unlock(&h->service->mutex);
     return result;
 }

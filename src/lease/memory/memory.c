@@ -117,38 +117,21 @@ static struct lease_verdict acquire_one(struct lease_table *t, struct entry *e,
     return verdict;
 }
 
-/* Checks the whole batch before anything is done. */
-static enum hf_result slots_agree(struct lease_table *t, const struct lease_request *requests,
-                                  size_t n, int64_t now_us, struct hf_fault *fault)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct lease_request *r = &requests[i];
-        struct entry *e = entry_find(t, r->key, r->key_len, now_us);
-        if (e && !entry_is_empty(e) && e->slots != r->slots)
-            return lease_slots_differ(r->slots, e->slots, fault);
-    }
-    return HF_DONE;
-}
-
-static enum hf_result memory_acquire(struct lease *l, const struct lease_request *requests,
-                                     size_t n, struct lease_verdict *verdicts,
-                                     struct hf_fault *fault)
+static enum hf_result memory_acquire(struct lease *l, const struct lease_request *r,
+                                     struct lease_verdict *verdict, struct hf_fault *fault)
 {
     enum hf_result result = HF_DONE;
     struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
-    if (n > CLAIMS_MAX - t->n_claims)
+    if (t->n_claims >= CLAIMS_MAX) {
         result = fault_set(fault, HF_FAILED, "memory: has all the %d holders and waiters it takes",
                            CLAIMS_MAX);
-    else if (n > 1)
-        result = slots_agree(t, requests, n, now_us, fault);
-    for (size_t i = 0; i < n && result == HF_DONE; i++) {
-        const struct lease_request *r = &requests[i];
+    } else {
         struct entry *e = entry_get(t, r->key, r->key_len, now_us);
         if (entry_is_empty(e))
             e->slots = r->slots;
         if (e->slots == r->slots)
-            verdicts[i] = acquire_one(t, e, r, now_us);
+            *verdict = acquire_one(t, e, r, now_us);
         else
             result = lease_slots_differ(r->slots, e->slots, fault);
         entry_drop_if_empty(t, e);

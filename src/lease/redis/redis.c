@@ -66,26 +66,6 @@ static enum hf_result redis_clone(struct lease *l, struct lease **ret, struct hf
 
 /* ---- acquire, renew, release ---- */
 
-static enum hf_result give_back(struct redis *r, const struct lease_request *requests, size_t n,
-                                struct hf_fault *fault)
-{
-    enum hf_result result =
-        redis_call(&r->caller, SCRIPT_RELEASE, requests, n, REDIS_ANSWER_LEN, fault);
-    if (result == HF_DONE)
-        redis_call_done(&r->caller, n);
-    return result;
-}
-
-/* Refuses a batch in which one request gives another number of slots than the name's holders and
- * waiters.  Other requests of the batch may have been granted; they are released again, since the
- * answer to the whole batch is no. */
-static enum hf_result refuse_slots(struct redis *r, const struct lease_request *requests, size_t n,
-                                   unsigned asked, int64_t others, struct hf_fault *fault)
-{
-    enum hf_result result = n > 1 ? give_back(r, requests, n, fault) : HF_DONE;
-    return result == HF_DONE ? lease_slots_differ(asked, others, fault) : result;
-}
-
 struct lease_verdict redis_verdict(const redisReply *reply, const struct lease_request *q)
 {
     if (reply->type != REDIS_REPLY_ARRAY)
@@ -104,48 +84,40 @@ struct lease_verdict redis_verdict(const redisReply *reply, const struct lease_r
     };
 }
 
-/* A grant that too few replicas have heard of could be lost in a failover, so it is given back.
- * Places in the queue go with it. */
-static enum hf_result confirm_grants(struct redis *r, const struct lease_request *requests,
-                                     size_t n, const struct lease_verdict *verdicts,
-                                     int64_t begun_us, struct hf_fault *fault)
+/* A grant that too few replicas have heard of could be lost in a failover, so it is given back. */
+static enum hf_result confirm_grant(struct redis *r, const struct lease_request *q,
+                                    const struct lease_verdict *verdict, int64_t begun_us,
+                                    struct hf_fault *fault)
 {
     struct hf_fault why = {0};
-    if (redis_await_replicas(r, verdicts, n, begun_us, &why) == HF_DONE)
+    if (redis_await_replicas(r, verdict, 1, begun_us, &why) == HF_DONE)
         return HF_DONE;
-    enum hf_result result = give_back(r, requests, n, fault);
-    if (result != HF_DONE) {
+    if (redis_call(&r->caller, SCRIPT_RELEASE, q, 1, REDIS_ANSWER_LEN, fault) != HF_DONE) {
         if (fault)
             fault->result = HF_UNKNOWN;
         return HF_UNKNOWN;
     }
+    redis_call_done(&r->caller, 1);
     return fault_set(fault, HF_UNREACHABLE, "%.200s; the lock was given back", why.msg);
 }
 
-static enum hf_result redis_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                                    struct lease_verdict *verdicts, struct hf_fault *fault)
+static enum hf_result redis_acquire(struct lease *l, const struct lease_request *q,
+                                    struct lease_verdict *verdict, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
     int64_t begun_us = r->address.min_replicas ? clock_boot_us(r->caller.link.clock) : 0;
-    enum hf_result result =
-        redis_call(&r->caller, SCRIPT_ACQUIRE, requests, n, REDIS_ANSWER_LEN, fault);
+    enum hf_result result = redis_call(&r->caller, SCRIPT_ACQUIRE, q, 1, REDIS_ANSWER_LEN, fault);
     if (result != HF_DONE)
         return result;
-    size_t differs = n;
-    int64_t others = 0;
-    for (size_t i = 0; i < n; i++) {
-        const redisReply *reply = r->caller.replies.v[i];
-        verdicts[i] = redis_verdict(reply, &requests[i]);
-        if (reply->type == REDIS_REPLY_ARRAY && redis_integer(reply, 0) == REDIS_SLOTS) {
-            differs = i;
-            others = redis_integer(reply, 1);
-        } else if (verdicts[i].result == HF_TAKEN && requests[i].queue) {
-            redis_note_turn(r, &requests[i], reply);
-        }
-    }
-    redis_call_done(&r->caller, n);
-    return differs == n ? confirm_grants(r, requests, n, verdicts, begun_us, fault)
-                        : refuse_slots(r, requests, n, requests[differs].slots, others, fault);
+    const redisReply *reply = r->caller.replies.v[0];
+    bool differs = reply->type == REDIS_REPLY_ARRAY && redis_integer(reply, 0) == REDIS_SLOTS;
+    int64_t others = differs ? redis_integer(reply, 1) : 0;
+    *verdict = redis_verdict(reply, q);
+    if (!differs && verdict->result == HF_TAKEN && q->queue)
+        redis_note_turn(r, q, reply);
+    redis_call_done(&r->caller, 1);
+    return differs ? lease_slots_differ(q->slots, others, fault)
+                   : confirm_grant(r, q, verdict, begun_us, fault);
 }
 
 static enum hf_result renew_or_release(struct lease *l, enum redis_script script,

@@ -64,20 +64,18 @@ static enum hf_result no_majority(struct redlock *r, struct call *call, struct h
 
 /* ---- acquire ---- */
 
-static void judge_acquire(struct redlock *r, struct call *call, size_t i,
-                          struct lease_verdict *verdict)
+static void judge_acquire(struct redlock *r, struct call *call, struct lease_verdict *verdict)
 {
-    struct tally *t = &call->tallies[i];
-    const struct lease_request *q = &call->requests[i];
+    struct tally *t = call->tallies;
     size_t n_won = count_of(t->won);
     *verdict = (struct lease_verdict){.result = HF_TAKEN, .remaining_ms = -1};
     t->verdict = REFUSED;
     if (n_won < r->majority) {
         verdict->remaining_ms = votes_left_ms(t, t->taken, r->majority - n_won - 1);
-        redlock_note_taken(r, q, n_won, t->taken, verdict->remaining_ms);
+        redlock_note_taken(r, call->requests, n_won, t->taken, verdict->remaining_ms);
         return;
     }
-    int64_t valid_ms = votes_validity_ms(r, t, q);
+    int64_t valid_ms = votes_validity_ms(r, t, call->requests);
     if (t->n_stored < r->majority || valid_ms <= 0)
         return;
     t->verdict = GRANTED;
@@ -85,20 +83,16 @@ static void judge_acquire(struct redlock *r, struct call *call, size_t i,
         (struct lease_verdict){.result = HF_DONE, .fence = t->fence, .remaining_ms = valid_ms};
 }
 
-/* The fence of a grant could not be stored, and it is not known whether servers have it. */
+/* The fence of the grant could not be stored, and it is not known whether servers have it. */
 static bool is_fence_unknown(const struct redlock *r, const struct call *call)
 {
-    for (size_t i = 0; i < call->n; i++) {
-        const struct tally *t = &call->tallies[i];
-        if (count_of(t->won) >= r->majority && t->n_stored < r->majority &&
-            t->n_stored + count_of(call->lost) >= r->majority)
-            return true;
-    }
-    return false;
+    const struct tally *t = call->tallies;
+    return count_of(t->won) >= r->majority && t->n_stored < r->majority &&
+           t->n_stored + count_of(call->lost) >= r->majority;
 }
 
 static enum hf_result finish_acquire(struct redlock *r, struct call *call,
-                                     struct lease_verdict *verdicts, struct hf_fault *fault)
+                                     struct lease_verdict *verdict, struct hf_fault *fault)
 {
     votes_ask_counting(r, call);
     if (count_of(call->answered) < r->majority)
@@ -106,27 +100,20 @@ static enum hf_result finish_acquire(struct redlock *r, struct call *call,
     votes_store_fences(r, call);
     if (is_fence_unknown(r, call))
         return fan_fault(r, HF_UNKNOWN, call->lost, fault);
-    bool refused = false;
-    for (size_t i = 0; i < call->n; i++) {
-        judge_acquire(r, call, i, &verdicts[i]);
-        refused = refused ||
-                  (call->tallies[i].verdict == REFUSED && (call->tallies[i].won | call->lost) != 0);
-    }
-    if (refused)
+    judge_acquire(r, call, verdict);
+    if (call->tallies->verdict == REFUSED && (call->tallies->won | call->lost) != 0)
         votes_give_back(r, call, is_refused);
     return HF_DONE;
 }
 
-enum hf_result redlock_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                               struct lease_verdict *verdicts, struct hf_fault *fault)
+enum hf_result redlock_acquire(struct lease *l, const struct lease_request *q,
+                               struct lease_verdict *verdict, struct hf_fault *fault)
 {
     struct redlock *r = redlock_of(l);
-    if (n == 0)
-        return HF_DONE;
     enum hf_result result = begin(r, 0, fault);
-    struct call call = votes_call(r, SCRIPT_LOCK, requests, n);
+    struct call call = votes_call(r, SCRIPT_LOCK, q, 1);
     if (result == HF_DONE) {
-        result = finish_acquire(r, &call, verdicts, fault);
+        result = finish_acquire(r, &call, verdict, fault);
     } else { /* an earlier try, whose outcome was unknown, may have left something */
         call.lost = fan_open(r);
         votes_give_back(r, &call, is_any);

@@ -160,8 +160,8 @@ size_t redlock_key(char ret[KEY_SIZE], const char *name, size_t len);
 
 /* ---- grant.c ---- */
 
-enum hf_result redlock_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                               struct lease_verdict *verdicts, struct hf_fault *fault);
+enum hf_result redlock_acquire(struct lease *l, const struct lease_request *q,
+                               struct lease_verdict *verdict, struct hf_fault *fault);
 enum hf_result redlock_renew(struct lease *l, const struct lease_request *requests, size_t n,
                              struct lease_verdict *verdicts, struct hf_fault *fault);
 enum hf_result redlock_release(struct lease *l, const struct lease_request *requests, size_t n,

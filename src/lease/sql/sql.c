@@ -252,38 +252,36 @@ static enum hf_status acquire_from_behind(struct sql_lease *s, const struct leas
 }
 
 /* The ways that spare the database a transaction. */
-static enum hf_status acquire_cheaply(struct sql_lease *s, const struct lease_request *requests,
-                                      size_t n, struct lease_verdict *verdicts, bool *ret_done,
+static enum hf_status acquire_cheaply(struct sql_lease *s, const struct lease_request *r,
+                                      struct lease_verdict *verdict, bool *ret_done,
                                       struct hf_err *err)
 {
     *ret_done = false;
-    if (n != 1)
+    if (r->queue && r->mode == HF_EXCLUSIVE && contention_is_long_queue(s, r))
+        return acquire_from_behind(s, r, verdict, ret_done, err);
+    if (contention_is_known(s, r))
         return HF_OK;
-    if (requests->queue && requests->mode == HF_EXCLUSIVE && contention_is_long_queue(s, requests))
-        return acquire_from_behind(s, requests, verdicts, ret_done, err);
-    if (contention_is_known(s, requests))
-        return HF_OK;
-    return one_statement_try(s, one_statement_acquire, requests, n, verdicts, ret_done, err);
+    return one_statement_try(s, one_statement_acquire, r, 1, verdict, ret_done, err);
 }
 
-enum hf_result sql_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                           struct lease_verdict *verdicts, struct hf_fault *fault)
+enum hf_result sql_acquire(struct lease *l, const struct lease_request *r,
+                           struct lease_verdict *verdict, struct hf_fault *fault)
 {
     struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
     bool done = false;
-    if (n == 1 && contention_is_counted(s, requests)) {
-        *verdicts = (struct lease_verdict){
+    if (contention_is_counted(s, r)) {
+        *verdict = (struct lease_verdict){
             .result = HF_TAKEN, .remaining_ms = -1, .position = s->contended_ahead + 1};
         return HF_DONE;
     }
     enum hf_status status = sql_enter(s, SQL_TO_TAKE, &err);
     if (status == HF_OK)
-        status = acquire_cheaply(s, requests, n, verdicts, &done, &err);
+        status = acquire_cheaply(s, r, verdict, &done, &err);
     if (status == HF_OK && !done)
-        status = sql_in_one_transaction(s, acquire_one, requests, n, verdicts, &err);
-    if (status == HF_OK && n)
-        sql_sweep(s, verdicts);
+        status = sql_in_one_transaction(s, acquire_one, r, 1, verdict, &err);
+    if (status == HF_OK)
+        sql_sweep(s, verdict);
     sql_leave(s);
     return sql_result(status, &err, fault);
 }

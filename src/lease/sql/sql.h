@@ -12,8 +12,8 @@ enum hf_result sql_open_file(const char *url, const struct lease_options *option
                              struct lease **ret, struct hf_fault *fault);
 void sql_close(struct lease *l);
 enum hf_result sql_clone(struct lease *l, struct lease **ret, struct hf_fault *fault);
-enum hf_result sql_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                           struct lease_verdict *verdicts, struct hf_fault *fault);
+enum hf_result sql_acquire(struct lease *l, const struct lease_request *r,
+                           struct lease_verdict *verdict, struct hf_fault *fault);
 enum hf_result sql_renew(struct lease *l, const struct lease_request *requests, size_t n,
                          struct lease_verdict *verdicts, struct hf_fault *fault);
 enum hf_result sql_release(struct lease *l, const struct lease_request *requests, size_t n,

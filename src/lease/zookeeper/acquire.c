@@ -27,12 +27,6 @@ struct ask {
     bool written; /* a transaction was sent whose answer did not come */
 };
 
-/* A claim whose answer has not been read yet. */
-struct claim {
-    struct zk_call *call;
-    int64_t sent_us;
-};
-
 static bool is_conflict(int rc)
 {
     return rc == ZNODEEXISTS || rc == ZNONODE || rc == ZNOTEMPTY || rc == ZBADVERSION ||
@@ -126,9 +120,9 @@ static int create_lock(struct ask *a)
     return rc == ZOK ? ZNONODE : rc;
 }
 
-/* Sends the transaction that creates the lease and deletes the place.  `is_latched`: there is an
- * @l, which is a container. */
-static void claim_send(struct ask *a, bool is_latched, struct claim *ret)
+/* Creates the lease and deletes the place, in one transaction.  `is_latched`: there is an @l, which
+ * is a container. */
+static int claim(struct ask *a, bool is_latched)
 {
     struct zk_entry *e = a->e;
     const struct ACL_vector *acl = a->h->family->acl;
@@ -137,46 +131,34 @@ static void claim_send(struct ask *a, bool is_latched, struct claim *ret)
     zk_node_name(e->owner, e->mode, true, node.name);
     zk_node_path(e->path, &node, lease);
     snprintf(latch, sizeof latch, "%s/%s", e->path, ZK_LATCH);
-    ret->call = zk_call_new();
+    struct zk_call *call = zk_call_new();
     if (e->place[0]) {
         snprintf(place, sizeof place, "%s/%s", e->path, e->place);
-        zk_call_delete(ret->call, place, -1);
+        zk_call_delete(call, place, -1);
     }
     if (e->mode == HF_EXCLUSIVE) {
         if (is_latched)
-            zk_call_delete(ret->call, latch, 0);
-        zk_call_create(ret->call, latch, "", 0, acl, ZOO_EPHEMERAL);
-        zk_call_set(ret->call, latch, "", 0, 0); /* its version is 1, and we learn the zxid */
-        zk_call_create(ret->call, lease, e->data.data, e->data.len, acl, ZOO_EPHEMERAL);
+            zk_call_delete(call, latch, 0);
+        zk_call_create(call, latch, "", 0, acl, ZOO_EPHEMERAL);
+        zk_call_set(call, latch, "", 0, 0); /* its version is 1, and we learn the zxid */
+        zk_call_create(call, lease, e->data.data, e->data.len, acl, ZOO_EPHEMERAL);
     } else {
-        zk_call_create(ret->call, lease, e->data.data, e->data.len, acl, ZOO_EPHEMERAL);
-        zk_call_set(ret->call, lease, e->data.data, e->data.len, 0);
+        zk_call_create(call, lease, e->data.data, e->data.len, acl, ZOO_EPHEMERAL);
+        zk_call_set(call, lease, e->data.data, e->data.len, 0);
     }
-    ret->sent_us = note_sent(a);
-    zk_call_send(ret->call, a->s->zh);
-}
-
-static int claim_end(struct ask *a, struct claim *claim)
-{
-    int rc = await(a, claim->call, claim->sent_us);
+    int64_t sent_us = note_sent(a);
+    zk_call_send(call, a->s->zh);
+    int rc = await(a, call, sent_us);
     if (rc == ZOK) {
-        note_clock(a->h->family, &claim->call->stat);
-        hold(a, claim->call->stat.mzxid, claim->sent_us);
+        note_clock(a->h->family, &call->stat);
+        hold(a, call->stat.mzxid, sent_us);
     }
-    zk_call_free(claim->call);
+    zk_call_free(call);
     return rc;
-}
-
-static int claim_at_once(struct ask *a)
-{
-    struct claim claim;
-    claim_send(a, false, &claim);
-    return claim_end(a, &claim);
 }
 
 static int claim_listed(struct ask *a, const struct zk_list *list)
 {
-    struct claim claim;
     if (a->e->mode == HF_SHARED && !list->is_latched) {
         char latch[ZK_PATH_SIZE];
         snprintf(latch, sizeof latch, "%s/%s", a->e->path, ZK_LATCH);
@@ -184,8 +166,7 @@ static int claim_listed(struct ask *a, const struct zk_list *list)
         if (rc != ZOK)
             return rc;
     }
-    claim_send(a, list->is_latched, &claim);
-    return claim_end(a, &claim);
+    return claim(a, list->is_latched);
 }
 
 static int take_place(struct ask *a, size_t before)
@@ -455,92 +436,18 @@ static void end(struct ask *a)
     zk_session_put(a->s);
 }
 
-static enum hf_result acquire_one(struct zk_handle *h, const struct lease_request *q,
-                                  struct lease_verdict *v, int64_t until_us, struct hf_fault *fault)
+enum hf_result zk_acquire(struct lease *l, const struct lease_request *q, struct lease_verdict *v,
+                          struct hf_fault *fault)
 {
-    struct ask a = {.h = h, .q = q, .v = v, .until_us = until_us};
+    struct zk_handle *h = zk_handle_of(l);
+    struct ask a = {.h = h, .q = q, .v = v, .until_us = zk_until_us(h, 1)};
     enum hf_result result = begin(&a, fault);
     if (result == HF_BAD_REQUEST)
         h->lease.ttl_min_ms = h->family->ttl_min_ms;
     if (result != HF_DONE)
         return result;
     if (!is_far(&a))
-        result = run(&a, may_claim_at_once(&a) ? claim_at_once(&a) : ZNONODE, fault);
+        result = run(&a, may_claim_at_once(&a) ? claim(&a, false) : ZNONODE, fault);
     end(&a);
     return result;
-}
-
-/* ---- batches ---- */
-
-/* Of a batch, the requests to which waiters do not matter are sent together, without reading first:
- * the lock's node, in case that it does not exist, and the claim. */
-struct batch {
-    struct ask ask;
-    struct claim claim;
-    struct zk_call *container; /* NULL: this request is not one of them */
-};
-
-static enum hf_result batch_send(struct batch *b, struct hf_fault *fault)
-{
-    struct ask *a = &b->ask;
-    if (a->q->queue || a->q->mode == HF_SHARED)
-        return HF_DONE;
-    enum hf_result result = begin(a, fault);
-    if (result == HF_DONE && !a->is_new) {
-        end(a);
-        return HF_DONE;
-    }
-    if (result != HF_DONE)
-        return result;
-    b->container = zk_call_new();
-    zk_call_create_container(b->container, a->s->zh, a->e->path, a->h->family->acl);
-    claim_send(a, false, &b->claim);
-    return HF_DONE;
-}
-
-static enum hf_result batch_end(struct batch *b, struct hf_fault *fault)
-{
-    struct ask *a = &b->ask;
-    if (!b->container)
-        return acquire_one(a->h, a->q, a->v, a->until_us, fault);
-    zk_call_free(b->container);
-    enum hf_result result = run(a, claim_end(a, &b->claim), fault);
-    end(a);
-    return result;
-}
-
-static enum hf_result acquire_many(struct zk_handle *h, const struct lease_request *requests,
-                                   size_t n, struct lease_verdict *verdicts, struct hf_fault *fault)
-{
-    struct batch *batch = hf_alloc(n * sizeof *batch);
-    int64_t until_us = zk_until_us(h, n);
-    enum hf_result result = HF_DONE;
-    size_t n_sent = 0;
-    for (; n_sent < n && result == HF_DONE; n_sent++) {
-        batch[n_sent].ask = (struct ask){
-            .h = h, .q = &requests[n_sent], .v = &verdicts[n_sent], .until_us = until_us};
-        result = batch_send(&batch[n_sent], fault);
-    }
-    if (result == HF_UNREACHABLE && n_sent > 1)
-        result = HF_UNKNOWN; /* those before may have been carried out */
-    for (size_t i = 0; i < n_sent; i++) {
-        if (result != HF_DONE && !batch[i].container)
-            continue;
-        enum hf_result one = batch_end(&batch[i], result == HF_DONE ? fault : NULL);
-        if (one != HF_DONE && result == HF_DONE)
-            result = one == HF_UNREACHABLE ? HF_UNKNOWN : one;
-    }
-    free(batch);
-    if (result != HF_DONE && fault)
-        fault->result = result;
-    return result;
-}
-
-enum hf_result zk_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                          struct lease_verdict *verdicts, struct hf_fault *fault)
-{
-    struct zk_handle *h = zk_handle_of(l);
-    if (n > 1)
-        return acquire_many(h, requests, n, verdicts, fault);
-    return n == 0 ? HF_DONE : acquire_one(h, requests, verdicts, zk_until_us(h, 1), fault);
 }

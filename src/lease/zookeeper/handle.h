@@ -36,8 +36,8 @@ void zk_waiter_add(struct zk_handle *h);
 void zk_waiter_remove(struct zk_handle *h);
 
 /* acquire.c */
-enum hf_result zk_acquire(struct lease *l, const struct lease_request *requests, size_t n,
-                          struct lease_verdict *verdicts, struct hf_fault *fault);
+enum hf_result zk_acquire(struct lease *l, const struct lease_request *q, struct lease_verdict *v,
+                          struct hf_fault *fault);
 enum hf_result zk_wait(struct lease *l, const struct lease_request *request, int64_t timeout_ms,
                        struct hf_fault *fault);
 /* Remembers whose turn it is, and returns when the request may pass that place by; INT64_MAX: not

@@ -8,24 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct words {
-    const char *name, *text;
-};
-
-static const struct words words[HF_STATUS_COUNT] = {
-#define HF_STATUS_WORDS(name, text) [HF_##name] = {#name, text},
-    HF_STATUS_MAP(HF_STATUS_WORDS)
-#undef HF_STATUS_WORDS
-};
-
-static const struct words *words_of(enum hf_status status)
+const char *hf_status_name(enum hf_status status)
 {
+    static const char *const names[HF_STATUS_COUNT] = {
+#define HF_STATUS_NAME(name, text) [HF_##name] = #name,
+        HF_STATUS_MAP(HF_STATUS_NAME)
+#undef HF_STATUS_NAME
+    };
     hf_check((unsigned)status < HF_STATUS_COUNT);
-    return &words[status];
+    return names[status];
 }
-
-const char *hf_status_name(enum hf_status status) { return words_of(status)->name; }
-const char *hf_status_text(enum hf_status status) { return words_of(status)->text; }
 
 enum hf_status hf_err_set(struct hf_err *err, enum hf_status code, const char *fmt, ...)
 {

@@ -27,9 +27,8 @@ enum hf_status {
         HF_STATUS_COUNT
 };
 
-/* For logs: "OUTCOME_UNKNOWN", and what happened. */
+/* For logs: "OUTCOME_UNKNOWN". */
 const char *hf_status_name(enum hf_status status);
-const char *hf_status_text(enum hf_status status);
 
 /* A failure, with a sentence for a person.  A zeroed struct means no failure. */
 struct hf_err {

@@ -73,7 +73,6 @@ struct cell_event {
  * has ended before is never closed: take the topic first, then look whether the session exists. */
 struct cell_topic *cell_topic_of_name(struct cell *c, const char *name, size_t len);
 struct cell_topic *cell_topic_of_session(struct cell *c, int64_t session);
-struct cell_topic *cell_topic_ref(struct cell_topic *t);
 void cell_topic_unref(struct cell_topic *t); /* accepts NULL */
 /* The seq of its last event or, if there was none, of the moment it was made. */
 int64_t cell_topic_seq(const struct cell_topic *t);

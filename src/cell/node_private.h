@@ -97,7 +97,6 @@ struct node {
     bool resigns;                       /* the entry ends the mastership */
     int64_t entry_us;                   /* when it was first sent */
     int64_t appended_us;                /* when the last append that was acknowledged was sent */
-    size_t n_entry_commands;
 
     /* leading: what waits */
     struct requests_list queue;   /* to be gathered */

@@ -214,14 +214,6 @@ struct cell_topic *topics_get(struct topics *t, int64_t session, const char *nam
     return topic;
 }
 
-struct cell_topic *cell_topic_ref(struct cell_topic *topic)
-{
-    lock_take(&topic->topics->lock);
-    topic->refs++;
-    lock_give(&topic->topics->lock);
-    return topic;
-}
-
 void cell_topic_unref(struct cell_topic *topic)
 {
     if (!topic)

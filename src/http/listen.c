@@ -76,18 +76,6 @@ bool listen_is_loopback(const struct listen_address *a)
     return false;
 }
 
-static in_port_t *port_of(struct listen_address *a)
-{
-    return a->addr.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&a->addr)->sin6_port
-                                         : &((struct sockaddr_in *)&a->addr)->sin_port;
-}
-
-unsigned listen_port(const struct listen_address *a)
-{
-    struct listen_address copy = *a;
-    return ntohs(*port_of(&copy));
-}
-
 bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err)
 {
     int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -24,7 +24,6 @@ struct listen_address {
 /* "127.0.0.1:8080", "[::1]:0", "localhost:8080". */
 HF_MUST_USE bool listen_parse(const char *text, struct listen_address *ret, struct hf_err *err);
 bool listen_is_loopback(const struct listen_address *a);
-unsigned listen_port(const struct listen_address *a);
 /* Opens a non-blocking listening socket. */
 HF_MUST_USE bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err);
 /* From now on the kernel ignores new attempts to connect; those that have begun can be completed,

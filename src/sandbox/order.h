@@ -36,7 +36,6 @@ enum order_fault {
 
 #define ORDER_SEGMENT_SIZE 128
 #define ORDER_VERSION_SIZE 40
-#define ORDER_LOCATION_MAX 4096
 
 struct order {
     struct pending pending;

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/wait.h"
 
@@ -16,8 +14,6 @@
 #define WATCHER_SLEEP_MAX_US INT64_C(1000000)
 /* A test's clock moves without waking anybody: sleepers look at it this often. */
 #define FAKE_CLOCK_SLEEP_US INT64_C(2000)
-/* How often a sleeper that could get no eventfd looks at the caller's wake_fd. */
-#define WAKE_CHECK_US INT64_C(100000)
 
 struct memory {
     struct lease lease;
@@ -198,23 +194,12 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
 
 /* ---- waiting ---- */
 
-/* Sleeps on `cond`, or on an eventfd if the caller's wake_fd has to be watched as well: that costs
- * two system calls more for each wait. */
-static void sleeper_init(struct sleeper *s, struct claim *c, int wake_fd)
-{
-    *s = (struct sleeper){.fd = -1, .claim = c, .alarm_us = INT64_MAX, .next = c->sleepers};
-    wait_cond_init(&s->cond);
-    if (wake_fd >= 0)
-        s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    c->sleepers = s;
-}
-
 /* From now on the place is kept as long as that of a waiter that has just asked. */
-static void sleeper_close(struct lease_table *t, struct entry *e, struct sleeper *s)
+static void leave(struct lease_table *t, struct entry *e, struct claim_sleeper *s)
 {
     struct claim *c = s->claim;
     if (c) {
-        struct sleeper **at = &c->sleepers;
+        struct claim_sleeper **at = &c->sleepers;
         while (*at != s)
             at = &(*at)->next;
         *at = s->next;
@@ -224,31 +209,12 @@ static void sleeper_close(struct lease_table *t, struct entry *e, struct sleeper
             entry_wake(e, now_us); /* a new watcher may be needed */
         }
     }
-    pthread_cond_destroy(&s->cond);
-    if (s->fd >= 0)
-        close(s->fd);
-}
-
-/* Sleeps for `us`, or until the claim or wake_fd wakes it.  Releases the table's mutex meanwhile.
- */
-static void sleeper_sleep(struct lease_table *t, struct sleeper *s, int wake_fd, int64_t us)
-{
-    if (s->fd < 0) {
-        us = wake_fd >= 0 && us > WAKE_CHECK_US ? WAKE_CHECK_US : us;
-        (void)wait_cond_until(&s->cond, &t->lock, wait_now_us() + us);
-        return;
-    }
-    struct pollfd files[] = {{.fd = s->fd, .events = POLLIN}, {.fd = wake_fd, .events = POLLIN}};
-    eventfd_t count;
-    pthread_mutex_unlock(&t->lock);
-    (void)wait_files(files, 2, us);
-    pthread_mutex_lock(&t->lock);
-    (void)eventfd_read(s->fd, &count);
+    sleeper_close(&s->sleeper);
 }
 
 /* How long the sleeper may sleep; sets its alarm if it is the watcher. */
 static int64_t sleep_length_us(const struct lease_table *t, const struct entry *e,
-                               struct sleeper *s, int64_t now_us, int64_t end_us)
+                               struct claim_sleeper *s, int64_t now_us, int64_t end_us)
 {
     int64_t alarm_us, us = end_us - now_us;
     s->alarm_us = INT64_MAX;
@@ -261,7 +227,7 @@ static int64_t sleep_length_us(const struct lease_table *t, const struct entry *
 }
 
 /* While the sleeper's claim waits, its entry stays. */
-static void sleep_until_turn(struct lease_table *t, struct entry *e, struct sleeper *s,
+static void sleep_until_turn(struct lease_table *t, struct entry *e, struct claim_sleeper *s,
                              const struct lease *l, int64_t timeout_us)
 {
     int64_t end_us = clock_boot_us(t->clock) + timeout_us;
@@ -279,7 +245,8 @@ static void sleep_until_turn(struct lease_table *t, struct entry *e, struct slee
             return;
         if (now_us >= end_us || wait_now_us() >= real_end_us || lease_is_woken(l))
             return;
-        sleeper_sleep(t, s, l->wake_fd, sleep_length_us(t, e, s, now_us, end_us));
+        int64_t us = sleep_length_us(t, e, s, now_us, end_us);
+        (void)sleeper_sleep(&s->sleeper, &t->lock, l->wake_fd, us);
     }
 }
 
@@ -291,10 +258,11 @@ static enum hf_result memory_wait(struct lease *l, const struct lease_request *r
     struct entry *e = entry_find(t, request->key, request->key_len, clock_boot_us(t->clock));
     struct claim **at = e ? claim_find(&e->waiters, request->owner) : NULL;
     if (at) { /* otherwise the owner holds it or has no place: asking again tells which */
-        struct sleeper s;
-        sleeper_init(&s, *at, l->wake_fd);
+        struct claim_sleeper s = {.claim = *at, .alarm_us = INT64_MAX, .next = (*at)->sleepers};
+        sleeper_init(&s.sleeper, l->wake_fd);
+        (*at)->sleepers = &s;
         sleep_until_turn(t, e, &s, l, 1000 * timeout_ms);
-        sleeper_close(t, e, &s);
+        leave(t, e, &s);
     }
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "base/hash.h"
 
@@ -41,18 +40,14 @@ struct claim *claim_new(struct lease_table *t, const struct lease_request *r)
 
 static void claim_wake(struct claim *c)
 {
-    for (struct sleeper *s = c->sleepers; s; s = s->next) {
-        if (s->fd >= 0)
-            (void)eventfd_write(s->fd, 1); /* fails only if it is readable already */
-        else
-            pthread_cond_signal(&s->cond);
-    }
+    for (struct claim_sleeper *s = c->sleepers; s; s = s->next)
+        sleeper_wake(&s->sleeper);
 }
 
 static void claim_free(struct lease_table *t, struct claim *c)
 {
     claim_wake(c);
-    for (struct sleeper *s = c->sleepers; s; s = s->next)
+    for (struct claim_sleeper *s = c->sleepers; s; s = s->next)
         s->claim = NULL;
     t->n_claims--;
     if (t->n_spare >= SPARE_CLAIMS_MAX) {

@@ -23,14 +23,14 @@
 
 #include "base/table.h"
 #include "lease/lease.h"
+#include "lease/sleeper.h"
 
 /* A thread inside wait(); it lives on that thread's stack. */
-struct sleeper {
-    pthread_cond_t cond;
-    int fd;              /* an eventfd to sleep on instead of `cond`; -1: none */
+struct claim_sleeper {
+    struct sleeper sleeper;
     struct claim *claim; /* NULL once the claim has ended */
     int64_t alarm_us;    /* INT64_MAX: it is not the watcher */
-    struct sleeper *next;
+    struct claim_sleeper *next;
 };
 
 /* A holder or a waiter. */
@@ -44,7 +44,7 @@ struct claim {
     int64_t since_us; /* of a holder: when it was granted; of a waiter: when it was called, or 0 */
     unsigned slot;    /* of an exclusive holder */
     bool passed_over; /* of a waiter */
-    struct sleeper *sleepers;
+    struct claim_sleeper *sleepers;
     char label[LEASE_LABEL_MAX + 1];
 };
 

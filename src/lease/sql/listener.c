@@ -19,28 +19,17 @@
 #define IDLE_US INT64_C(10000000)
 #define FOREVER_US INT64_C(86400000000)
 #define RETRY_US INT64_C(300000) /* after a failure to connect */
-/* How often waiters look while wake-ups do not arrive, */
+/* How often waiters look while wake-ups do not arrive. */
 #define DEAF_LOOK_MS 200
-/* and how often one that has no file descriptor of its own looks at its wake_fd. */
-#define LOOK_AT_FD_MS 50
 
 /* ---- sleepers ---- */
-
-/* Under the mutex. */
-static void wake(struct listener_sleeper *s)
-{
-    s->is_woken = true;
-    if (s->fd >= 0)
-        (void)eventfd_write(s->fd, 1); /* fails only if it is readable already */
-    pthread_cond_signal(&s->cond);
-}
 
 void listener_wake(struct sql_family *f, const char *owner)
 {
     pthread_mutex_lock(&f->mutex);
     for (struct listener_sleeper *s = f->listener.sleepers; s; s = s->next)
         if (strcmp(s->owner, owner) == 0)
-            wake(s);
+            sleeper_wake(&s->sleeper);
     pthread_mutex_unlock(&f->mutex);
 }
 
@@ -50,37 +39,17 @@ static void set_listening(struct sql_family *f, bool is_listening)
     bool has_begun = is_listening && !f->listener.is_listening;
     f->listener.is_listening = is_listening;
     for (struct listener_sleeper *s = f->listener.sleepers; s && has_begun; s = s->next)
-        wake(s); /* a wake-up may have been sent before */
+        sleeper_wake(&s->sleeper); /* a wake-up may have been sent before */
     pthread_mutex_unlock(&f->mutex);
-}
-
-static void sleep_on_files(const struct listener_sleeper *s, int wake_fd, int64_t timeout_us)
-{
-    struct pollfd files[] = {{.fd = s->fd, .events = POLLIN}, {.fd = wake_fd, .events = POLLIN}};
-    (void)wait_files(files, 2, timeout_us);
 }
 
 bool listener_sleep(struct sql_family *f, struct listener_sleeper *s, int wake_fd,
                     int64_t timeout_ms)
 {
-    eventfd_t ignored;
     pthread_mutex_lock(&f->mutex);
     if (!f->listener.is_listening && timeout_ms > DEAF_LOOK_MS)
         timeout_ms = DEAF_LOOK_MS;
-    if (s->fd < 0 && wake_fd >= 0 && timeout_ms > LOOK_AT_FD_MS)
-        timeout_ms = LOOK_AT_FD_MS;
-    int64_t until_us = wait_now_us() + timeout_ms * 1000;
-    if (s->fd >= 0 && !s->is_woken) {
-        pthread_mutex_unlock(&f->mutex);
-        sleep_on_files(s, wake_fd, timeout_ms * 1000);
-        pthread_mutex_lock(&f->mutex);
-    }
-    while (s->fd < 0 && !s->is_woken && wait_cond_until(&s->cond, &f->mutex, until_us))
-        continue;
-    if (s->is_woken && s->fd >= 0)
-        (void)eventfd_read(s->fd, &ignored);
-    bool is_woken = s->is_woken;
-    s->is_woken = false;
+    bool is_woken = sleeper_sleep(&s->sleeper, &f->mutex, wake_fd, timeout_ms * 1000);
     pthread_mutex_unlock(&f->mutex);
     return is_woken;
 }
@@ -92,9 +61,7 @@ void listener_leave(struct sql_family *f, struct listener_sleeper *s)
     if (s->next)
         s->next->prev = s->prev;
     pthread_mutex_unlock(&f->mutex);
-    pthread_cond_destroy(&s->cond);
-    if (s->fd >= 0)
-        close(s->fd);
+    sleeper_close(&s->sleeper);
 }
 
 /* ---- the thread ---- */
@@ -270,14 +237,12 @@ static bool start(struct sql_family *f)
 enum hf_status listener_join(struct sql_family *f, struct listener_sleeper *s,
                              const struct lease_request *request, int wake_fd, struct hf_err *err)
 {
-    *s = (struct listener_sleeper){.request = request, .fd = -1};
+    *s = (struct listener_sleeper){.request = request};
     lease_owner_text(request->owner, s->owner);
     pthread_mutex_lock(&f->mutex);
     bool is_running = f->listener.is_running || start(f);
     if (is_running) {
-        wait_cond_init(&s->cond);
-        if (wake_fd >= 0)
-            s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        sleeper_init(&s->sleeper, wake_fd);
         s->next = f->listener.sleepers;
         if (s->next)
             s->next->prev = s;

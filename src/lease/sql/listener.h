@@ -7,6 +7,7 @@
 #define HF_LEASE_SQL_LISTENER_H
 
 #include "lease/lease.h"
+#include "lease/sleeper.h"
 #include "lease/sql/family.h"
 
 /* A waiting call; belongs to its thread's stack, and to the family's mutex between join and
@@ -15,9 +16,7 @@ struct listener_sleeper {
     struct listener_sleeper *prev, *next;
     const struct lease_request *request;
     char owner[2 * LEASE_OWNER_SIZE + 1];
-    bool is_woken;
-    int fd; /* readable once it is woken; -1: `cond` serves */
-    pthread_cond_t cond;
+    struct sleeper sleeper;
 };
 
 void listener_init(struct sql_family *family);

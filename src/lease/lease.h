@@ -59,6 +59,7 @@
 #define WAITER_SILENT_MS 5000
 #define WAITER_CLAIM_MS 150
 #define WAITER_CHECK_MS 100
+#define WAITER_NEAR 8 /* places that look several times a second */
 #define WAITER_TURN_MAX_MS 300
 /* How long after a grant the SQL driver remembers the last fence of a free name. */
 #define LEASE_FENCE_KEPT_MS INT64_C(86400000)
@@ -109,6 +110,14 @@ struct lease_options {
                     const uint8_t owner[LEASE_OWNER_SIZE]);
     void *ctx;
 };
+
+/* After how long a waiter looks again by itself, by its position in the queue. */
+static inline int64_t waiter_look_us(size_t position, int64_t near_us, int64_t far_us)
+{
+    if (position == 2)
+        return INT64_C(1000) * WAITER_CHECK_MS;
+    return position > 2 && position <= WAITER_NEAR ? near_us : far_us;
+}
 
 /* What inspect finds. */
 struct lease_state {

@@ -19,8 +19,6 @@
 /* The whole line may be older: it tells who stands between the head and a waiter, and nobody gets
  * in between. */
 #define WHOLE_AGE_US INT64_C(5000000)
-/* Waiters this near to the head look whether those whose turn it is claim it. */
-#define NEAR 8
 /* A thread that reads a line anew is waited for this long. */
 #define READING_US INT64_C(500000)
 /* A place that was neither asked for nor waited on for longer is not kept alive by others. */
@@ -252,7 +250,8 @@ static enum crowd_answer judge(struct crowd_line *x, const struct subject *s,
                   line->all.v[line->all.n - 1].create < place->create;
     if (!is_far) {
         *ret_position = etcd_line_position(line, place->create);
-        bool is_others_turn = *ret_position <= NEAR && etcd_line_turn(line, place->create) > 0;
+        bool is_others_turn =
+            *ret_position <= WAITER_NEAR && etcd_line_turn(line, place->create) > 0;
         return is_in_line(line, place->create) && !is_others_turn &&
                        !etcd_line_is_free(line, s->mode, place->create)
                    ? CROWD_WAITS

@@ -15,7 +15,6 @@
 
 #define HEARTBEAT_MAX_US INT64_C(1500000)
 #define CHECK_NEAR_US INT64_C(250000)
-#define NEAR 8 /* places that look several times a second */
 #define CHECK_FAR_US INT64_C(5000000)
 /* Behind so many that their looks would be a load; asking again tells them their place. */
 #define CHECK_CROWD_US INT64_C(20000000)
@@ -159,20 +158,17 @@ struct wait {
 
 static int64_t check_pause_us(const struct place *p, bool is_watched)
 {
-    if (p->position == 2)
-        return INT64_C(1000) * WAITER_CHECK_MS;
-    if (!is_watched)
+    if (!is_watched && p->position != 2)
         return CHECK_UNWATCHED_US;
-    if (p->position > CROWD_MIN)
-        return CHECK_CROWD_US;
-    return p->position > 2 && p->position <= NEAR ? CHECK_NEAR_US : CHECK_FAR_US;
+    return waiter_look_us(p->position, CHECK_NEAR_US,
+                          p->position > CROWD_MIN ? CHECK_CROWD_US : CHECK_FAR_US);
 }
 
 static int64_t silent_pause_us(const struct place *p)
 {
-    return p->position > CROWD_MIN ? CHECK_CROWD_US
-           : p->position > NEAR    ? CHECK_FAR_US
-                                   : SILENT_NEAR_US;
+    return p->position > CROWD_MIN     ? CHECK_CROWD_US
+           : p->position > WAITER_NEAR ? CHECK_FAR_US
+                                       : SILENT_NEAR_US;
 }
 
 /* The place's blocker, where the line was too long to show it. */
@@ -209,7 +205,7 @@ static enum hf_result look_once(struct wait *w, struct line *line, bool *ret_aga
         return result;
     *ret_again = turn_us == 0;
     bool is_watched = e->watch.lease == w->s.lease;
-    if (e->place.position > NEAR && turn_us > 0)
+    if (e->place.position > WAITER_NEAR && turn_us > 0)
         turn_us = TURN_FAR_US;
     if (line->count > CROWD_MIN)
         crowd_line_note(etcd_crowd(e), &w->s, CROWD_HEAD, line, begun_us);

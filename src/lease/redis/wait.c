@@ -11,17 +11,13 @@
 #define HEARTBEAT_MIN_US INT64_C(100000)
 /* The first few waiters look more often: the second whether the first claims its turn, the others
  * in case the second is dead too, and the first so that it soon notices a change of the server. */
-#define NEAR_POSITIONS 8
 #define NEAR_HEARTBEAT_US INT64_C(300000)
 
 static int64_t heartbeat_us(const struct lease_request *q, size_t position)
 {
-    int64_t us = 1000 * q->ttl_ms;
-    us = us < HEARTBEAT_MAX_US ? us : HEARTBEAT_MAX_US;
-    if (position <= NEAR_POSITIONS && us > NEAR_HEARTBEAT_US)
-        us = NEAR_HEARTBEAT_US;
-    if (position == 2 && us > INT64_C(1000) * WAITER_CHECK_MS)
-        us = INT64_C(1000) * WAITER_CHECK_MS;
+    int64_t us = waiter_look_us(position, NEAR_HEARTBEAT_US,
+                                position < 2 ? NEAR_HEARTBEAT_US : HEARTBEAT_MAX_US);
+    us = us < 1000 * q->ttl_ms ? us : 1000 * q->ttl_ms;
     return us > HEARTBEAT_MIN_US ? us : HEARTBEAT_MIN_US;
 }
 

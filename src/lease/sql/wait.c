@@ -12,12 +12,9 @@
 
 /* A test's clock moves without waking anybody: waiters look at it this often. */
 #define FAKE_CLOCK_SLEEP_MS 2
-/* The second in the queue looks every WAITER_CHECK_MS, and those behind it, up to the NEARth, this
- * often. */
-#define NEAR 8
 #define NEAR_CHECK_MS 300
-/* All others look this often, the later the more waiters stand before them: what a lost wake-up
- * costs at most. */
+/* Those that are not near look this often, the later the more waiters stand before them: what a
+ * lost wake-up costs at most. */
 #define FAR_CHECK_MS 1000
 #define FAR_CHECK_PER_PLACE_MS 2
 #define FAR_CHECK_MAX_MS 3000
@@ -44,11 +41,9 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 /* The longest sleep with so many waiters before this one. */
 static int64_t check_ms(size_t ahead)
 {
-    if (ahead == 1)
-        return WAITER_CHECK_MS;
-    if (ahead > 1 && ahead < NEAR)
-        return NEAR_CHECK_MS;
-    return at_most(FAR_CHECK_MS + FAR_CHECK_PER_PLACE_MS * (int64_t)ahead, FAR_CHECK_MAX_MS);
+    int64_t far_ms = FAR_CHECK_MS + FAR_CHECK_PER_PLACE_MS * (int64_t)ahead;
+    far_ms = at_most(far_ms, FAR_CHECK_MAX_MS);
+    return waiter_look_us(ahead + 1, INT64_C(1000) * NEAR_CHECK_MS, 1000 * far_ms) / 1000;
 }
 
 /* How long to sleep at most although nothing is committed: until it is time to look again, to write
@@ -56,7 +51,7 @@ static int64_t check_ms(size_t ahead)
 static int64_t sleep_length_ms(const struct waiting *w, const struct standing *st, int64_t now)
 {
     int64_t ms = check_ms(st->ahead);
-    if (st->ahead < NEAR && st->next_end != INT64_MAX)
+    if (st->ahead < WAITER_NEAR && st->next_end != INT64_MAX)
         ms = at_most(ms, st->next_end - now);
     if (st->place && !w->has_listener)
         ms = at_most(ms, st->place->until - (WAITER_SILENT_MS - TURN_SEEN_EVERY_MS) - now);
@@ -93,7 +88,7 @@ static enum hf_status look_closely(struct waiting *w, struct view *ret, struct h
                          .ahead = st.ahead,
                          .sleep_ms = sleep_length_ms(w, &st, now)};
     const struct claim_row *first = name_state_turn(&s->link->state);
-    bool is_uncalled = first && !first->since && first != st.place && st.ahead < NEAR;
+    bool is_uncalled = first && !first->since && first != st.place && st.ahead < WAITER_NEAR;
     bool is_due = st.place && turn_is_seen_due(s, st.place, now);
     if (st.place) {
         w->own = *st.place;
@@ -113,7 +108,7 @@ static enum hf_status look_from_behind(struct waiting *w, struct view *ret, bool
     if (!w->has_listener || w->r->mode != HF_EXCLUSIVE || !contention_is_long_queue(w->s, w->r))
         return HF_OK;
     enum hf_status status = contention_count(w->s, w->r, &place, err);
-    if (status != HF_OK || !place.found || place.ahead < (int64_t)w->r->slots + NEAR)
+    if (status != HF_OK || !place.found || place.ahead < (int64_t)w->r->slots + WAITER_NEAR)
         return status;
     *ret_done = true;
     *ret = (struct view){.ahead = (size_t)place.ahead,

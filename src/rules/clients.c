@@ -1,17 +1,17 @@
 /* Places by address; see clients.h. */
 #include "rules/clients.h"
 
-#include <stdlib.h>
-
 #include "base/client_number.h"
 #include "base/hash.h"
-#include "base/status.h"
 
-struct client_entry {
-    struct table_node node;
+struct client_slot {
     uint64_t client;
-    uint32_t places;
+    uint64_t places;
 };
+
+static uint64_t hash(uint64_t client) { return hash_keyed_with(client, NULL, 0); }
+static bool is_empty(const void *slot) { return ((const struct client_slot *)slot)->places == 0; }
+static const struct slots_kind kind = {sizeof(struct client_slot), hash, is_empty};
 
 void clients_init(struct clients *c)
 {
@@ -21,32 +21,14 @@ void clients_init(struct clients *c)
 
 void clients_close(struct clients *c)
 {
-    table_free_items(&c->by_number);
+    slots_close(&c->slots);
     lock_close(&c->lock);
-}
-
-static struct client_entry *find(const struct clients *c, uint64_t hash, uint64_t client)
-{
-    struct table_node *x = table_chain(&c->by_number, hash);
-    while (x && ((struct client_entry *)x)->client != client)
-        x = x->next;
-    return (struct client_entry *)x;
 }
 
 static void add(struct clients *c, uint64_t client, int64_t places)
 {
-    uint64_t hash = hash_keyed_with(client, NULL, 0);
-    struct client_entry *entry = find(c, hash, client);
-    if (!entry) {
-        entry = hf_alloc(sizeof *entry);
-        entry->client = client;
-        table_add(&c->by_number, &entry->node, hash);
-    }
-    entry->places = (uint32_t)((int64_t)entry->places + places);
-    if (!entry->places) {
-        table_remove(&c->by_number, &entry->node);
-        free(entry);
-    }
+    struct client_slot *slot = slots_get(&c->slots, &kind, client);
+    slot->places += (uint64_t)places;
 }
 
 void clients_add(struct clients *c, uint64_t client, int64_t places)
@@ -62,8 +44,8 @@ void clients_add(struct clients *c, uint64_t client, int64_t places)
 uint32_t clients_places(struct clients *c, uint64_t client)
 {
     lock_take(&c->lock);
-    const struct client_entry *entry = find(c, hash_keyed_with(client, NULL, 0), client);
-    uint32_t places = entry ? entry->places : 0;
+    const struct client_slot *slot = slots_find(&c->slots, &kind, client);
+    uint32_t places = slot ? (uint32_t)slot->places : 0;
     lock_give(&c->lock);
     return places;
 }

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 #include "base/lock.h"
-#include "base/table.h"
+#include "base/slots.h"
 
 struct clients {
     struct lock lock;
-    struct table by_number; /* those that hold something */
+    struct slots slots;
 };
 
 void clients_init(struct clients *c);

@@ -1,86 +1,66 @@
 /* See owners.h. */
 #include "rules/owners.h"
 
-#include <stdlib.h>
-
-#include "base/status.h"
+#include "base/hash.h"
 #include "rules/view.h"
 
-static struct owner_entry *find(const struct owners *o, uint64_t owner)
+static bool is_empty(const void *slot)
 {
-    struct table_node *x = table_chain(&o->by_hash, owner);
-    while (x && x->hash != owner)
-        x = x->next;
-    return (struct owner_entry *)x;
+    const struct owner_slot *s = slot;
+    return !s->holds && !s->held && !s->booked;
 }
 
-static struct owner_entry *find_or_add(struct owners *o, int64_t event, uint64_t owner)
-{
-    struct owner_entry *entry = find(o, owner);
-    if (!entry) {
-        entry = hf_alloc(sizeof *entry);
-        entry->event = event;
-        table_add(&o->by_hash, &entry->node, owner);
-    }
-    return entry;
-}
+static const struct slots_kind kind = {sizeof(struct owner_slot), hash_int, is_empty};
 
-static void drop_if_empty(struct owners *o, struct owner_entry *entry)
+static struct owner_slot *get(struct owners *o, int64_t event, uint64_t owner)
 {
-    if (entry->holds || entry->held || entry->booked)
-        return;
-    table_remove(&o->by_hash, &entry->node);
-    free(entry);
+    struct owner_slot *slot = slots_get(&o->slots, &kind, owner);
+    slot->event = event;
+    return slot;
 }
 
 void owners_add(struct owners *o, struct hold *h, uint32_t places)
 {
     if (!h->owner)
         return;
-    struct owner_entry *entry = find_or_add(o, h->event->def->id.key, h->owner);
-    entry->held += places;
-    h->owner_next = entry->holds;
-    entry->holds = h;
+    struct owner_slot *slot = get(o, h->event->def->id.key, h->owner);
+    slot->held += places;
+    h->owner_next = slot->holds;
+    slot->holds = h;
 }
 
 void owners_remove(struct owners *o, struct hold *h, uint32_t places)
 {
     if (!h->owner)
         return;
-    struct owner_entry *entry = find(o, h->owner);
-    struct hold **link = &entry->holds;
+    struct owner_slot *slot = slots_find(&o->slots, &kind, h->owner);
+    struct hold **link = &slot->holds;
     while (*link != h)
         link = &(*link)->owner_next;
     *link = h->owner_next;
     h->owner_next = NULL;
-    entry->held -= places;
-    drop_if_empty(o, entry);
+    slot->held -= places;
 }
 
 void owners_book(struct owners *o, int64_t event, uint64_t owner, int64_t places)
 {
-    if (!owner)
-        return;
-    struct owner_entry *entry = find_or_add(o, event, owner);
-    entry->booked += places;
-    drop_if_empty(o, entry);
+    if (owner)
+        get(o, event, owner)->booked += places;
 }
 
-const struct owner_entry *owners_find(const struct owners *o, uint64_t owner)
+const struct owner_slot *owners_find(const struct owners *o, uint64_t owner)
 {
-    return owner ? find(o, owner) : NULL;
+    const struct owner_slot *slot = owner ? slots_find(&o->slots, &kind, owner) : NULL;
+    return slot && !is_empty(slot) ? slot : NULL;
 }
 
 void owners_forget(struct owners *o, int64_t event)
 {
-    for (struct table_node *x = table_first(&o->by_hash), *next; x; x = next) {
-        struct owner_entry *entry = (struct owner_entry *)x;
-        next = table_after(&o->by_hash, x);
-        if (entry->event != event)
-            continue;
-        entry->booked = 0;
-        drop_if_empty(o, entry);
+    for (size_t i = 0; i < o->slots.n; i++) {
+        struct owner_slot *slot = slots_at(&o->slots, &kind, i);
+        if (slot->event == event)
+            slot->booked = 0;
     }
 }
 
-void owners_close(struct owners *o) { table_free_items(&o->by_hash); }
+void owners_close(struct owners *o) { slots_close(&o->slots); }

@@ -6,19 +6,19 @@
 
 #include <stdint.h>
 
-#include "base/table.h"
+#include "base/slots.h"
 
 struct hold;
 
-struct owner_entry { /* it exists while the owner has something */
-    struct table_node node;
+struct owner_slot {
+    uint64_t owner;
     int64_t event;
     int64_t held, booked; /* places */
     struct hold *holds;   /* live ones, linked by owner_next */
 };
 
 struct owners {
-    struct table by_hash;
+    struct slots slots;
 };
 
 /* Adds a live hold, or takes one out again; `places` is what it has.  Does nothing if the hold has
@@ -27,8 +27,8 @@ void owners_add(struct owners *o, struct hold *h, uint32_t places);
 void owners_remove(struct owners *o, struct hold *h, uint32_t places);
 /* Counts places that are booked, or no longer booked if `places` is negative. */
 void owners_book(struct owners *o, int64_t event, uint64_t owner, int64_t places);
-/* Returns NULL if the owner has nothing.  The entry is valid until the next change. */
-const struct owner_entry *owners_find(const struct owners *o, uint64_t owner);
+/* Returns NULL if the owner has nothing.  The slot is valid until the next change. */
+const struct owner_slot *owners_find(const struct owners *o, uint64_t owner);
 /* Forgets what owners of this event have booked.  O(n). */
 void owners_forget(struct owners *o, int64_t event);
 void owners_close(struct owners *o); /* accepts a zeroed struct */

@@ -282,14 +282,14 @@ uint64_t owner_hash(const struct event *e, const char *owner, size_t len)
 
 struct hold *view_owner_holds(const struct view *v, uint64_t owner)
 {
-    const struct owner_entry *entry = owners_find(&v->owners, owner);
-    return entry ? entry->holds : NULL;
+    const struct owner_slot *slot = owners_find(&v->owners, owner);
+    return slot ? slot->holds : NULL;
 }
 
 int64_t view_owner_places(const struct view *v, uint64_t owner)
 {
-    const struct owner_entry *entry = owners_find(&v->owners, owner);
-    return entry ? entry->held + entry->booked : 0;
+    const struct owner_slot *slot = owners_find(&v->owners, owner);
+    return slot ? slot->held + slot->booked : 0;
 }
 
 void view_owner_booked(struct view *v, int64_t event, uint64_t owner, int64_t places)

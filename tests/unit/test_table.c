@@ -1,8 +1,10 @@
-/* The hash table against a list that is searched from end to end: whatever is added and removed in
- * any order, a chain has every item of its hash, and a walk meets each item once. */
+/* The two hash tables of src/base against lists that are searched from end to end.  Whatever is
+ * added and removed in any order, a chain has every item of its hash, and a walk meets each item
+ * once; a number has its slot until that is empty. */
 #include "support/fixtures.h"
 
 #include "base/heap.h"
+#include "base/slots.h"
 #include "base/table.h"
 
 #define ITEMS 500 /* more than three times as many as there are buckets at first */
@@ -75,8 +77,57 @@ static void a_table_has_what_a_plain_list_has(void **state)
     assert_as_in_the_list(&t);
 }
 
+/* ---- slots ---- */
+
+#define KEYS 3000
+
+struct slot {
+    uint64_t key;
+    int64_t value, other;
+};
+
+static bool slot_is_empty(const void *slot) { return ((const struct slot *)slot)->value == 0; }
+static uint64_t slot_hash(uint64_t key) { return key % 1000 * 3; } /* neighbours get in the way */
+static const struct slots_kind slot_kind = {sizeof(struct slot), slot_hash, slot_is_empty};
+
+static void slots_have_what_a_plain_list_has(void **state)
+{
+    (void)state;
+    static int64_t values[KEYS + 1];
+    struct slots s = {0};
+    struct random r;
+    random_init_seeded(&r, test_seed(5));
+    assert_null(slots_find(&s, &slot_kind, 1));
+    for (size_t step = 0; step < test_steps(60000); step++) {
+        bool is_used = step >= 10000 && random_below(&r, 3);
+        uint64_t key = 1 + random_below(&r, KEYS);
+        struct slot *slot = slots_get(&s, &slot_kind, key);
+        assert_int_equal(slot->key, key);
+        assert_int_equal(slot->value, values[key]);
+        assert_int_equal(slot->other, values[key] ? 7 : slot->other); /* it moves with its key */
+        slot->value = values[key] = is_used ? (int64_t)random_below(&r, 1000) : 0;
+        slot->other = 7;
+        assert_ptr_equal(slots_find(&s, &slot_kind, key), slot);
+        assert_true(s.n_used * 2 <= s.n + 2);
+        if (step < 10000)
+            assert_int_equal(s.n, 256); /* it grows with what is used, not with what was */
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++)
+        n += !slot_is_empty(slots_at(&s, &slot_kind, i));
+    for (uint64_t key = 1; key <= KEYS; key++) {
+        const struct slot *slot = slots_find(&s, &slot_kind, key);
+        assert_int_equal(slot ? slot->value : 0, values[key]);
+        n -= values[key] != 0;
+    }
+    assert_int_equal(n, 0);
+    slots_close(&s);
+    assert_null(slots_find(&s, &slot_kind, 1));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_table_has_what_a_plain_list_has)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_table_has_what_a_plain_list_has),
+                                       cmocka_unit_test(slots_have_what_a_plain_list_has)};
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }

@@ -23,6 +23,9 @@
  *   {now}           the database's clock when the statement runs, as milliseconds since 1970.  Not
  *                   for a statement that locks: that would read the clock before it waits
  *   {greatest}      the name of the function that returns the largest of its arguments
+ *   {joined}        the name of the aggregate that joins texts; its second argument comes between
+ *                   them
+ *   {hex(bytes)}    the digits of a byte string, in either case, as a text
  *   {number}        the next of a shared database's numbers, see db_driver.number; only in
  *                   statements for db_driver.run_locked
  *   {slow}          nothing, but the statement may take minutes; others are ended after seconds

@@ -38,6 +38,8 @@ static const struct template_fragment fragments[] = {
     {"now", NOW},
     {"number", "nextval('" NUMBERS "')"},
     {"greatest", "greatest"},
+    {"joined", "string_agg"},
+    {"hex", "encode(%, 'hex')"},
     {"or_surprise", ""},
     {"may_be_lost", ", set_config('synchronous_commit', 'off', true)"},
     {NULL, NULL},

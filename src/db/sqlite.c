@@ -70,6 +70,8 @@ static const struct template_fragment fragments[] = {
     {"share", ""},
     {"now", NOW_FUNCTION "()"},
     {"greatest", "max"},
+    {"joined", "group_concat"},
+    {"hex", "hex(%)"},
     {"or_surprise", "ON CONFLICT DO NOTHING"},
     {"may_be_lost", ""},
     {NULL, NULL},

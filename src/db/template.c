@@ -67,13 +67,21 @@ static bool ends_in(const char *open, const char *paren, const char *word)
            !word_char(paren[-1 - (ptrdiff_t)len]);
 }
 
-static bool params_find(const char *sql, struct params *params)
+static const char *fragment_text(const struct dialect *dialect, const char *name, size_t len)
+{
+    for (const struct template_fragment *f = dialect->fragments; f->name; f++)
+        if (word_is(name, len, f->name))
+            return f->text;
+    return NULL;
+}
+
+static bool params_find(const char *sql, const struct dialect *dialect, struct params *params)
 {
     for (const char *open = strchr(sql, '{'); open; open = strchr(open + 1, '{')) {
         const char *close = strchr(open, '}'), *paren = strchr(open, '(');
         if (!close)
             return false;
-        if (!paren || paren > close)
+        if (!paren || paren > close || fragment_text(dialect, open + 1, (size_t)(paren - open) - 1))
             continue;
         if (params->n || !params_parse(paren + 1, params))
             return false;
@@ -82,14 +90,6 @@ static bool params_find(const char *sql, struct params *params)
             return false;
     }
     return true;
-}
-
-static const char *fragment_text(const struct dialect *dialect, const char *name, size_t len)
-{
-    for (const struct template_fragment *f = dialect->fragments; f->name; f++)
-        if (word_is(name, len, f->name))
-            return f->text;
-    return NULL;
 }
 
 static int param_number(const struct params *params, const char *name)
@@ -166,6 +166,17 @@ static void put_list(struct buf *out, const struct dialect *dialect, const struc
     put_unnest(out, params);
 }
 
+/* Writes a fragment; its `%` stands for the argument between the parenthesis and the brace. */
+static void put_fragment(struct buf *out, const char *text, const char *paren, const char *close)
+{
+    const char *mark = paren ? strchr(text, '%') : NULL;
+    buf_put(out, text, mark ? (size_t)(mark - text) : strlen(text));
+    if (!mark)
+        return;
+    buf_put(out, paren + 1, (size_t)(close - paren) - 2);
+    buf_str(out, mark + 1);
+}
+
 /* Writes the reference r.x at `s`. */
 static void put_reference(struct buf *out, const struct dialect *dialect,
                           const struct params *params, const char *s, int number)
@@ -192,20 +203,20 @@ enum hf_status template_expand(const char *sql, const struct dialect *dialect, s
 {
     struct params params = {0};
     bool slow = false;
-    if (!params_find(sql, &params))
+    if (!params_find(sql, dialect, &params))
         return hf_err_set(err, HF_INTERNAL, "bad statement template: %.120s", sql);
     char before = ' ';
     for (const char *s = sql; *s; before = *s++) {
         if (*s == '{') {
             const char *close = strchr(s, '}'), *paren = memchr(s, '(', (size_t)(close - s));
-            size_t len = (size_t)(close - s - 1);
-            const char *text = NULL;
-            if (paren)
+            size_t len = (size_t)((paren ? paren : close) - s - 1);
+            const char *text = fragment_text(dialect, s + 1, len);
+            if (text)
+                put_fragment(out, text, paren, close);
+            else if (paren)
                 put_list(out, dialect, &params, s, paren);
             else if (word_is(s + 1, len, "slow"))
                 slow = true;
-            else if ((text = fragment_text(dialect, s + 1, len)))
-                buf_str(out, text);
             else
                 return hf_err_set(err, HF_INTERNAL, "unknown fragment in: %.120s", sql);
             s = close;

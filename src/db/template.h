@@ -11,6 +11,7 @@
 
 #define TEMPLATE_PARAMS_MAX 24
 
+/* What replaces a word in braces.  A `%` in the text stands for the word's argument. */
 struct template_fragment {
     const char *name, *text;
 };

@@ -275,6 +275,15 @@ static void put_places(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
+static void put_merges(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->merges.n; i++) {
+        ledger_arg_int(l, b->merges.v[i].hold);
+        ledger_arg_int(l, b->merges.v[i].carrier_before);
+        ledger_arg_int(l, b->merges.v[i].carrier);
+    }
+}
+
 static void put_holds(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->holds.n; i++) {
@@ -410,6 +419,7 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
         {"holds", ST_HOLD_PLACES, put_places, b->places.n},
+        {"holds", ST_HOLD_MERGE, put_merges, b->merges.n},
         {"bookings_past", ST_BOOKING_PAST, put_bookings_past, b->bookings_past.n},
         {"bookings", ST_BOOKING_DELETE, put_bookings_past, b->bookings_past.n},
         {"bookings", ST_BOOKING_INSERT, put_bookings_new, b->bookings_new.n},

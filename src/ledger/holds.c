@@ -2,8 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "ledger/internal.h"
 #include "ledger/number_list.h"
+
+/* The shortest text of an id in a list: a digit of its key, a colon and the digits of its secret.
+ */
+#define ID_DIGITS_MIN (2 + 2 * ID_SECRET_SIZE)
 
 /* ---- columns ---- */
 
@@ -41,32 +46,43 @@ static enum hf_status damaged(struct hf_err *err, const char *table, int64_t key
     return hf_err_set(err, HF_INTERNAL, "row %lld of %s is damaged", (long long)key, table);
 }
 
-/* One block of memory for a row's prices, then its seats, its areas and its texts. */
+/* Where the places of a row stand, and what else the block of memory is for. */
+struct places_columns {
+    int seats, areas;
+    int prices;       /* -1: there are none */
+    size_t n_ids;     /* room for so many ids */
+    size_t texts_len; /* room for so many bytes of text */
+};
+
+/* One block of memory for a row's prices, then ids, its seats, its areas and its texts. */
 struct places {
     struct price_run *prices; /* the block */
+    struct id *ids;
     uint32_t *seats;
     struct area_claim *areas;
     uint32_t n_seats, n_areas, n_prices;
     char *texts;
 };
 
-/* Reads the columns of seats, areas and prices (-1: there is none) into a new block with room for
- * `texts_len` bytes of text.  Returns false, and keeps no block, if a column is damaged. */
-static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_column,
-                            int prices_column, size_t texts_len, struct places *ret)
+/* Reads the columns of seats, areas and prices into a new block.  Returns false, and keeps no
+ * block, if a column is damaged. */
+static bool places_from_row(struct db_stmt *stmt, const struct places_columns *columns,
+                            struct places *ret)
 {
     size_t seats_len, areas_len, prices_len = 0;
-    const char *seats = db_column_data(stmt, seats_column, &seats_len);
-    const char *areas = db_column_data(stmt, areas_column, &areas_len);
+    const char *seats = db_column_data(stmt, columns->seats, &seats_len);
+    const char *areas = db_column_data(stmt, columns->areas, &areas_len);
     const char *prices =
-        prices_column < 0 ? NULL : db_column_data(stmt, prices_column, &prices_len);
+        columns->prices < 0 ? NULL : db_column_data(stmt, columns->prices, &prices_len);
     size_t seats_room = (seats_len + 1) / 2, areas_room = areas ? (areas_len + 1) / 2 : 0;
     size_t prices_room = prices ? (prices_len + 1) / 4 : 1;
     uint32_t n_numbers = 0;
     *ret = (struct places){0};
-    ret->prices = hf_alloc(prices_room * sizeof(struct price_run) +
-                           (seats_room + areas_room) * sizeof(uint32_t) + texts_len + 1);
-    ret->seats = (uint32_t *)(void *)(ret->prices + prices_room);
+    ret->prices =
+        hf_alloc(prices_room * sizeof(struct price_run) + columns->n_ids * sizeof(struct id) +
+                 (seats_room + areas_room) * sizeof(uint32_t) + columns->texts_len + 1);
+    ret->ids = (struct id *)(void *)(ret->prices + prices_room);
+    ret->seats = (uint32_t *)(void *)(ret->ids + columns->n_ids);
     uint32_t *pairs = ret->seats + seats_room;
     ret->texts = (char *)(pairs + areas_room);
     bool ok = seats && number_list_parse(seats, seats_len, ret->seats, &ret->n_seats) &&
@@ -95,7 +111,11 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
 {
     struct places places;
     int64_t key = db_column_int(stmt, 0);
-    if (!places_from_row(stmt, 8, 9, 15, text_len(stmt, 6) + text_len(stmt, 7) + 2, &places))
+    const struct places_columns columns = {.seats = 8,
+                                           .areas = 9,
+                                           .prices = 15,
+                                           .texts_len = text_len(stmt, 6) + text_len(stmt, 7) + 2};
+    if (!places_from_row(stmt, &columns, &places))
         return damaged(err, "holds", key);
     char *next = places.texts;
     share_amount(stmt, db_column_int(stmt, 5), &places);
@@ -133,6 +153,12 @@ enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *row, struct 
     row->booking = (enum booking_status)db_column_int(stmt, HOLD_READ_INDEX + 1);
     if (row->booking)
         copy_secret(stmt, HOLD_READ_INDEX + 2, row->booking_secret);
+    row->carrier.id.key = db_column_int(stmt, HOLD_READ_INDEX + 3);
+    if (!row->carrier.id.key)
+        return HF_OK;
+    copy_secret(stmt, HOLD_READ_INDEX + 4, row->carrier.id.secret);
+    row->carrier.status = (enum hold_status)db_column_int(stmt, HOLD_READ_INDEX + 5);
+    row->carrier.expires_at = db_column_int(stmt, HOLD_READ_INDEX + 6);
     return HF_OK;
 }
 
@@ -312,14 +338,63 @@ enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *que
 
 /* ---- bookings ---- */
 
+static int id_order(const void *a, const void *b)
+{
+    const struct id *x = a, *y = b;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* Reads "KEY:SECRET,KEY:SECRET", whose secrets are hexadecimal, into `ids`, which has room for 1 +
+ * len / ID_DIGITS_MIN of them, and orders them by their keys.  Returns false if it is damaged. */
+static bool ids_parse(const char *text, size_t len, struct id *ids, uint32_t *ret_n)
+{
+    uint32_t n = 0;
+    for (const char *at = text, *end = text + len; at < end; n++) {
+        struct id *id = &ids[n];
+        if (*at < '1' || *at > '9')
+            return false;
+        *id = (struct id){0};
+        for (; at < end && *at >= '0' && *at <= '9'; at++)
+            if (__builtin_mul_overflow(id->key, 10, &id->key) ||
+                __builtin_add_overflow(id->key, *at - '0', &id->key))
+                return false;
+        if (end - at <= 2 * ID_SECRET_SIZE || *at++ != ':')
+            return false;
+        for (size_t i = 0; i < ID_SECRET_SIZE; i++, at += 2) {
+            int high = hex_digit(at[0]), low = hex_digit(at[1]);
+            if (high < 0 || low < 0)
+                return false;
+            id->secret[i] = (uint8_t)(high << 4 | low);
+        }
+        if (at < end && *at++ != ',')
+            return false;
+    }
+    if (n > 1)
+        qsort(ids, n, sizeof *ids, id_order);
+    *ret_n = n;
+    return true;
+}
+
 enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, struct hf_err *err)
 {
     struct places places;
     int64_t key = db_column_int(stmt, 0);
-    size_t texts_len =
-        text_len(stmt, 6) + text_len(stmt, 12) + text_len(stmt, 13) + text_len(stmt, 14) + 4;
-    if (!places_from_row(stmt, 9, 10, -1, texts_len, &places))
+    size_t merged_len;
+    uint32_t n_merged = 0;
+    const char *merged = db_column_data(stmt, 18, &merged_len);
+    const struct places_columns columns = {.seats = 9,
+                                           .areas = 10,
+                                           .prices = -1,
+                                           .n_ids = merged_len / ID_DIGITS_MIN + 1,
+                                           .texts_len = text_len(stmt, 6) + text_len(stmt, 12) +
+                                                        text_len(stmt, 13) + text_len(stmt, 14) +
+                                                        4};
+    if (!places_from_row(stmt, &columns, &places))
         return damaged(err, "bookings", key);
+    if (merged && !ids_parse(merged, merged_len, places.ids, &n_merged)) {
+        free(places.prices);
+        return damaged(err, "holds", key);
+    }
     char *next = places.texts;
     *row = (struct booking_row){
         .id.key = key,
@@ -332,6 +407,8 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
         .n_seats = places.n_seats,
         .areas = places.areas,
         .n_areas = places.n_areas,
+        .merged = places.ids,
+        .n_merged = n_merged,
         .cancelled_at = db_column_int(stmt, 11),
         .payment = db_column_int(stmt, 15),
         .number = db_column_int(stmt, 16),
@@ -432,6 +509,7 @@ enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(HOLD_KEY(event, 0)), db_int(HOLD_KEY(event + 1, 0))};
+    const struct places_columns columns = {.seats = 1, .areas = 2, .prices = -1};
     bool is_row;
     enum hf_status status = ledger_query(l, ST_OWNERS_BOOKED, args, &stmt, err);
     if (status != HF_OK)
@@ -440,7 +518,7 @@ enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
         struct places places;
         size_t len;
         const char *name = db_column_data(stmt, 0, &len);
-        if (!places_from_row(stmt, 1, 2, -1, 0, &places)) {
+        if (!places_from_row(stmt, &columns, &places)) {
             stmt->driver->finish(stmt);
             return hf_err_set(err, HF_INTERNAL, "a hold of event %lld is damaged",
                               (long long)event);

@@ -84,14 +84,14 @@ HF_MUST_USE enum hf_status ledger_venue_read(struct ledger *l, struct event_def 
 /* holds.c: HOLD_COLUMNS, as HOLD_READ, HOLDS_SINCE and HOLDS_LIVE select them. */
 HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
                                          struct hf_err *err);
-/* holds.c: HOLD_READ, whose columns go on with the index of the wanted hold (HOLD_READ_INDEX) and
- * its booking. */
+/* holds.c: HOLD_READ, whose columns go on with the index of the wanted hold (HOLD_READ_INDEX), its
+ * booking and its carrier. */
 #define HOLD_READ_INDEX 17
 HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *row,
                                          struct hf_err *err);
 /* holds.c: BOOKING_COLUMNS, as BOOKING_READ (followed by the index of the wanted booking,
  * BOOKING_READ_INDEX), BOOKINGS_LIST and BOOKINGS_FIND select them. */
-#define BOOKING_READ_INDEX 18
+#define BOOKING_READ_INDEX 19
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
 /* payments.c: a column into room of its own; SQL NULL is an empty text, or zeros. */

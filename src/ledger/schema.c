@@ -107,8 +107,8 @@ const char *const ledger_migrations[] = {
        areas (blocks: [channel, places ...]); a booking can be cancelled; a stored answer names the
        hold that it is about; `pruned_seq` is the last seq of an archived event whose entry of the
        log has been deleted; finished holds that sold nothing and had ended up to `holds_pruned_seq`
-       have been deleted, with their entries.  Stored answers are no longer clustered: a row of SQLite's clustered tables that
-       exceeds a quarter of a page takes another page. */
+       have been deleted, with their entries.  Stored answers are no longer clustered: a row of
+       SQLite's clustered tables that exceeds a quarter of a page takes another page. */
     ("ALTER TABLE events ADD COLUMN venue text;"
      "ALTER TABLE events ADD COLUMN metadata text;"
      "ALTER TABLE events ADD COLUMN channels text;"
@@ -199,6 +199,11 @@ const char *const ledger_migrations[] = {
     /* 8: the log says who made each change (see model/actor.h).  NULL: a version before this one
        wrote the entry, possibly beside a server that had it already */
     "ALTER TABLE log ADD COLUMN actor text;",
+
+    /* 9: several holds are booked together: `booked_with` is the hold that took over the places of
+       this one, which is released, and has the booking */
+    ("ALTER TABLE holds ADD COLUMN booked_with bigint;"
+     "CREATE INDEX holds_booked_with ON holds (booked_with) WHERE booked_with IS NOT NULL;"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -28,11 +28,13 @@
     "h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata, h.seats,"        \
     " h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, h.last_seq, h.prices,"      \
     " h.channel"
-/* What booking_from_row reads. */
+/* What booking_from_row reads; at last the other holds that were booked with its own. */
 #define BOOKING_COLUMNS                                                                            \
     "b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference, b.created_at,"        \
     " h.secret, h.seats, h.areas, b.cancelled_at, b.reason, h.owner, b.email, b.payment,"          \
-    " b.number, h.expires_at"
+    " b.number, h.expires_at,"                                                                     \
+    " (SELECT {joined}(CAST(m.hold AS text) || ':' || {hex(m.secret)}, ',') FROM holds m"          \
+    " WHERE m.booked_with = b.booking)"
 /* What payment_from_row reads. */
 #define PAYMENT_COLUMNS                                                                            \
     "p.booking, p.payment, p.secret, p.status, p.amount, p.currency, p.captures_by_hand,"          \
@@ -103,24 +105,31 @@
       "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
       " expires_at bigint, last_seq bigint)}"                                                      \
       " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")   \
-    X(HOLD_PLACES,                                                                                 \
+    X(HOLD_PLACES, /* 4: it is sold in the same batch */                                           \
       "UPDATE holds SET amount = r.amount, seats = r.seats, areas = r.areas, prices = r.prices"    \
       "{ FROM rows(hold bigint, fence bigint, amount bigint, seats text, areas text,"              \
       " prices text)}"                                                                             \
-      " WHERE holds.hold = r.hold AND holds.fence = r.fence AND holds.status = 1")                 \
-    X(HOLD_READ, "SELECT " HOLD_COLUMNS ", r.i, b.status, b.secret"                                \
-                 " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                        \
-                 "{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")                          \
+      " WHERE holds.hold = r.hold AND holds.fence = r.fence AND holds.status IN (1, 4)")           \
+    X(HOLD_MERGE, "UPDATE holds SET booked_with = r.carrier"                                       \
+                  "{ FROM rows(hold bigint, carrier_before bigint, carrier bigint)}"               \
+                  " WHERE holds.hold = r.hold AND holds.status = 3"                                \
+                  " AND COALESCE(holds.booked_with, 0) = r.carrier_before")                        \
+    X(HOLD_READ, /* k: its carrier, whose booking is its own */                                    \
+      "SELECT " HOLD_COLUMNS ", r.i, b.status, b.secret, k.hold, k.secret, k.status, k.expires_at" \
+      " FROM holds h LEFT JOIN holds k ON k.hold = h.booked_with"                                  \
+      " LEFT JOIN bookings b ON b.booking = COALESCE(h.booked_with, h.hold)"                       \
+      "{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")                                     \
     X(HOLDS_SINCE, "SELECT " HOLD_COLUMNS " FROM holds h"                                          \
                    "{, rows(after bigint, last bigint)}"                                           \
                    " WHERE h.hold > r.after AND h.hold <= r.last AND h.status + 0 IN (1, 4)")      \
-    X(HOLDS_LIST, "SELECT hold FROM holds WHERE hold > r.first AND hold < r.before"                \
-                  " AND (r.status = 0 OR r.status ="                                               \
-                  " CASE WHEN status = 1 AND expires_at <= r.now THEN 2 ELSE status END)"          \
-                  " AND (r.owner IS NULL OR owner = r.owner)"                                      \
-                  " ORDER BY hold DESC LIMIT r.n"                                                  \
-                  "{args(first bigint, before bigint, status bigint, now bigint, owner text,"      \
-                  " n bigint)}")                                                                   \
+    X(HOLDS_LIST, /* k: as above; a hold is what its carrier is */                                 \
+      "SELECT h.hold FROM holds h LEFT JOIN holds k ON k.hold = h.booked_with"                     \
+      " WHERE h.hold > r.first AND h.hold < r.before AND (r.status = 0 OR r.status ="              \
+      " CASE WHEN COALESCE(k.status, h.status) = 1"                                                \
+      " AND COALESCE(k.expires_at, h.expires_at) <= r.now THEN 2"                                  \
+      " ELSE COALESCE(k.status, h.status) END)"                                                    \
+      " AND (r.owner IS NULL OR h.owner = r.owner) ORDER BY h.hold DESC LIMIT r.n"                 \
+      "{args(first bigint, before bigint, status bigint, now bigint, owner text, n bigint)}")      \
     X(HOLDS_ACTIVE, /* what the view keeps of a hold */                                            \
       "SELECT hold, fence, expires_at, max_expires_at, client, last_seq, seats, areas, channel,"   \
       " owner FROM holds"                                                                          \
@@ -388,6 +397,7 @@
     X(HOLDS_FINISHED, /* by r.seq, that sold nothing and that no seat's history needs */           \
       "SELECT h.hold FROM holds h{, rows(hold bigint, seq bigint)}"                                \
       " WHERE h.hold = r.hold AND h.last_seq <= r.seq AND h.status IN (2, 3)"                      \
+      " AND h.booked_with IS NULL"                                                                 \
       " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.booking = h.hold)"                        \
       " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.booking = h.hold AND j.status = 1)"           \
       " AND (h.channel = 0 OR (h.seats = '[]' AND h.fence = h.hold - (h.event << 40)))")           \
@@ -401,7 +411,7 @@
     X(HOLDS_PRUNE, "DELETE FROM holds WHERE hold > r.after AND hold <= r.last"                     \
                    " AND status IN (2, 3) AND NOT EXISTS"                                          \
                    " (SELECT 1 FROM bookings b WHERE b.booking = holds.hold)"                      \
-                   "{args(after bigint, last bigint)}")                                            \
+                   " AND booked_with IS NULL{args(after bigint, last bigint)}")                    \
     X(NOTICES_PRUNE, "DELETE FROM jobs WHERE booking > r.after AND booking <= r.last"              \
                      " AND kind = 6 AND status <> 1{args(after bigint, last bigint)}")             \
     X(HEADS_PRUNE, "DELETE FROM seat_heads WHERE chunk >= r.first AND chunk < r.last"              \

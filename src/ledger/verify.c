@@ -296,7 +296,8 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
                              .channel = small(db_column_int(stmt, 11)),
                              .cancelled = db_column_int(stmt, 12),
                              .payment = db_column_int(stmt, 16),
-                             .payment_status = small(db_column_int(stmt, 17))};
+                             .payment_status = small(db_column_int(stmt, 17)),
+                             .booked_with = db_column_int(stmt, 19)};
     verify_count(&v->event, VERIFY_HOLD_SEATS);
     verify_channel(&v->event, "hold", h->key, h->channel);
     if (db_column_int(stmt, 1) != v->event.event || db_column_int(stmt, 8) != v->event.event)

@@ -1,7 +1,7 @@
 /* Checks every invariant that the rows of the ledger can show, on one snapshot.  Uses a connection
  * of its own that only reads, so it works beside running servers; any thread.
  *
- * Memory holds one event at a time: 72 bytes per seat, 136 per hold, 80 per payment and 40 per
+ * Memory holds one event at a time: 72 bytes per seat, 144 per hold, 80 per payment and 40 per
  * refund that the event has in the ledger.  The cost is one ordered pass over each table.
  *
  * The log of an archived event may begin after its events.pruned_seq, and its finished holds may be
@@ -28,6 +28,8 @@
     X(AREAS, "I2", "no area has more places held, booked and blocked than it has", "areas")        \
     X(AREA_COUNTERS, "I2", "an area's counters are the sums of its live holds", "areas")           \
     X(HOLD_STATUS, "I3", "a hold's status agrees with its seats and its booking", "holds")         \
+    X(MERGED, "I3", "a hold that was booked with another is released, the other is booked",        \
+      "merged holds")                                                                              \
     X(CONFIRM_TIME, "I4", "no hold was confirmed at or after its expiry", "confirms")              \
     X(FENCE_CLOCK, "I5", "no fence is above its event's clock", "fences")                          \
     X(FENCE_SHARED, "I5", "no two holds share a fence", "holds")                                   \

@@ -384,6 +384,24 @@ static void check_places(struct event_state *e, struct hold_state *h)
                          word(AUDIT_HOLD, h->status));
 }
 
+/* The carrier of a merged hold has had a booking ever since, and is not merged itself. */
+static void check_merged(struct event_state *e, const struct hold_state *h)
+{
+    if (!h->booked_with)
+        return;
+    const struct hold_state *carrier = verify_hold(e, h->booked_with);
+    verify_count(e, VERIFY_MERGED);
+    if (h->status != HOLD_RELEASED || !carrier || !carrier->booking || carrier->booked_with)
+        verify_violation(e->report, VERIFY_MERGED,
+                         "hold %lld: it is %s, and was booked with hold %lld, which is %s and has "
+                         "%s booking",
+                         (ll)h->key, word(AUDIT_HOLD, h->status), (ll)h->booked_with,
+                         !carrier               ? "not one of its event"
+                         : carrier->booked_with ? "merged itself"
+                                                : word(AUDIT_HOLD, carrier->status),
+                         carrier && carrier->booking ? "a" : "no");
+}
+
 /* Takes from a hold's row what the rest of the log does not tell. */
 static void adopt_pruned(struct event_state *e, struct hold_state *h)
 {
@@ -424,6 +442,7 @@ static void check_hold(struct event_state *e, struct hold_state *h)
     if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
         report_hold(e, h, "its status %d is none", h->status);
     check_booking(e, h);
+    check_merged(e, h);
     if (h->fence != HOLD_FIRST_FENCE(h->key))
         *vec_push(&e->later_fences) = h->fence;
 }

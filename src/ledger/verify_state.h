@@ -48,6 +48,7 @@ struct hold_state {
     int64_t last_seq, log_seq;        /* of its last row in the log, as stored and by the log */
     int64_t cancelled, log_cancelled; /* when its booking was, as stored and by the log */
     int64_t payment, log_payment;     /* the number of its booking's payment; 0: none */
+    int64_t booked_with;              /* the hold that has taken over its places; 0: none */
     uint32_t n_seats, log_granted;
     uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
     /* Digest of the area places that it has by the log, minus those it was granted if it is live.

@@ -30,7 +30,8 @@
       "SELECT h.hold, h.event, h.status, h.fence, h.expires_at, h.seats, COALESCE(b.status, 0),"   \
       " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas, h.last_seq, h.channel,"         \
       " COALESCE(b.cancelled_at, 0), h.amount, h.prices, COALESCE(b.amount, h.amount),"            \
-      " COALESCE(b.payment, 0), COALESCE(p.status, 0), COALESCE(p.amount, 0)"                      \
+      " COALESCE(b.payment, 0), COALESCE(p.status, 0), COALESCE(p.amount, 0),"                     \
+      " COALESCE(h.booked_with, 0)"                                                                \
       " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
       " LEFT JOIN payments p ON p.booking = b.booking AND p.payment = b.payment"                   \
       " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \

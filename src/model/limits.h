@@ -16,6 +16,7 @@
 #define MAX_PER_OWNER_MAX 1000000
 #define ORDER_NUMBER_MAX ((int64_t)1 << 60) /* 12 characters of five bits */
 #define BOOKINGS_PER_HOLD_MAX 20 /* attempts to pay for one hold that failed, and one more */
+#define HOLDS_PER_BOOKING_MAX 10 /* that one request may book together */
 #define CHANNELS_MAX 100         /* of an event; their numbers fit in a byte */
 
 /* How long the answer to a request with an idempotency key is kept. */

@@ -182,6 +182,14 @@ uint32_t event_terms_channel(const struct event_terms *terms, const char *name, 
     return 0;
 }
 
+uint32_t area_claim_of(const struct area_claim *areas, uint32_t n, uint32_t area)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (areas[i].area == area)
+            return areas[i].quantity;
+    return 0;
+}
+
 uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas)
 {
     uint32_t n = n_seats;

@@ -76,7 +76,7 @@ enum audit_cause {
     CAUSE_CHANGE, /* a hold got other places, or an event other terms */
     CAUSE_ARCHIVE,
     CAUSE_RESTORE, /* the ledger is a restored backup */
-    CAUSE_BOOK,    /* a buyer made a booking, which is to be paid */
+    CAUSE_BOOK,    /* a buyer made a booking, which is to be paid, or booked several holds as one */
     CAUSE_PAYMENT, /* a fact about the payment */
     CAUSE_REFUND   /* the seller gives money back */
 };
@@ -185,6 +185,13 @@ struct price_run {
     uint32_t n;
 };
 
+/* The hold that has taken over the places of another one, since both were booked together. */
+struct hold_carrier {
+    struct id id; /* key 0: none */
+    int64_t expires_at;
+    enum hold_status status;
+};
+
 struct hold_row {
     struct id id;
     int64_t event, fence, amount, created_at, expires_at, max_expires_at;
@@ -193,8 +200,10 @@ struct hold_row {
     uint32_t channel; /* the channel of its event whose blocked places it may have; 0: none.  The
                          places of its areas are all of that channel */
     enum hold_status status;
-    enum booking_status booking; /* of the booking that was made of it; only some reads tell it */
+    enum booking_status booking; /* of the booking that was made of it, or of its carrier; only some
+                                    reads tell it */
     uint8_t booking_secret[ID_SECRET_SIZE]; /* likewise */
+    struct hold_carrier carrier;            /* likewise; the hold itself is released then */
     const char *owner;                      /* NULL: none */
     size_t owner_len;
     const char *metadata; /* JSON text, NULL: none */
@@ -206,6 +215,8 @@ struct hold_row {
     void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
 };
 void hold_row_close(struct hold_row *row);
+/* How many places of the area are listed. */
+uint32_t area_claim_of(const struct area_claim *areas, uint32_t n, uint32_t area);
 /* How many seats and area places there are together, as max_per_hold counts them. */
 uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas);
 
@@ -228,7 +239,8 @@ struct booking_row {
     int64_t expires_at; /* of its hold */
     const uint32_t *seats;
     const struct area_claim *areas;
-    uint32_t n_seats, n_areas;
+    const struct id *merged; /* the other holds that were booked with its own, ascending by key */
+    uint32_t n_seats, n_areas, n_merged;
     void *owned;
 };
 void booking_row_close(struct booking_row *row);
@@ -288,6 +300,11 @@ struct hold_places_write {
     const struct area_claim *areas;
     const struct price_run *prices;
     uint32_t n_seats, n_areas, n_prices;
+};
+/* Another hold has taken over the places of a hold, or of the hold that had taken them before. */
+struct hold_merge {
+    int64_t hold, carrier;
+    int64_t carrier_before; /* 0: none */
 };
 /* A booking that is confirmed, fails or is cancelled. */
 struct booking_write {
@@ -405,6 +422,7 @@ struct ledger_batch {
     VEC(struct hold_row) holds_new;
     VEC(struct hold_write) holds;
     VEC(struct hold_places_write) places;
+    VEC(struct hold_merge) merges;
     VEC(struct booking_row) bookings_new;
     VEC(struct booking_write) bookings;
     VEC(struct sale_write) sales;

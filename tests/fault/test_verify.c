@@ -388,7 +388,8 @@ static void is_named(void **state) { damaged_ledger_is_named(&files, *state); }
 /* There is no money in this ledger; test_verify_money.c has another. */
 static bool has_rows(size_t check)
 {
-    return (check < VERIFY_PAYMENTS || check > VERIFY_JOBS) && check != VERIFY_FOLD_PAYMENTS;
+    return (check < VERIFY_PAYMENTS || check > VERIFY_JOBS) && check != VERIFY_FOLD_PAYMENTS &&
+           check != VERIFY_MERGED;
 }
 
 static void a_ledger_made_by_the_engine_is_sound(void **state)

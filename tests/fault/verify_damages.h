@@ -139,7 +139,7 @@ static const struct damage damages[] = {
      "UPDATE holds SET expires_at = expires_at + 1 WHERE hold = hold:1.4"},
     {"a_hold_that_the_log_does_not_know", VERIFY_FOLD_HOLDS, "I5 I6 I11",
      "INSERT INTO holds SELECT hold:2.9, secret, 2, 3, 1, 0, NULL, NULL, '[3]', created_at,"
-     " expires_at, max_expires_at, NULL, 0, 0, NULL, 0 FROM holds WHERE hold = hold:2.1"},
+     " expires_at, max_expires_at, NULL, 0, 0, NULL, 0, NULL FROM holds WHERE hold = hold:2.1"},
     {"a_hold_expired_behind_the_logs_back", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE holds SET status = 2 WHERE hold = hold:1.4"},
     {"a_hold_that_does_not_know_its_last_change", VERIFY_FOLD_HOLDS, "I11",
@@ -368,7 +368,7 @@ static const struct damage damages[] = {
      "UPDATE sections SET layout = layout || ',-2000000*1' WHERE event = 2"},
     {"a_hold_of_no_event", VERIFY_STRAYS, "I11",
      "INSERT INTO holds SELECT hold:7.1, secret, 7, 3, 1, 0, NULL, NULL, '[3]', created_at,"
-     " expires_at, max_expires_at, NULL, 0, 0, NULL, 0 FROM holds WHERE hold = hold:2.1"},
+     " expires_at, max_expires_at, NULL, 0, 0, NULL, 0, NULL FROM holds WHERE hold = hold:2.1"},
     {"a_hold_that_names_another_event", VERIFY_STRAYS, "I11",
      "UPDATE holds SET event = 2 WHERE hold = hold:1.1"},
     {"a_log_of_no_event", VERIFY_STRAYS, "I11",

@@ -123,13 +123,17 @@ static void put_seat(struct worker *w, int64_t seat, int64_t hold, int64_t ttl_m
         .event = SEAT_EVENT(seat), .seat = SEAT_INDEX(seat), .hold = hold, .ttl_ms = ttl_ms};
 }
 
-/* Gathers what the batch changed.  A sold seat keeps its entry until that ends by itself. */
+/* Gathers what the batch changed.  A sold seat keeps its entry until that ends by itself.  Of two
+ * holds the gate believes the newer one, so where a seat passes from it to the older one, as when
+ * both are booked together, its entry goes first. */
 static void put_changes(struct worker *w)
 {
     const struct ledger_batch *b = &w->decision.batch;
     int64_t now = engine_now_ms(w->engine);
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *s = &b->seats.v[i];
+        if (s->to == SEAT_HELD && s->hold_before > s->hold)
+            put_seat(w, s->seat, s->hold_before, 0);
         if (s->to == SEAT_HELD && s->expires_at - GATE_EARLY_MS > now)
             put_seat(w, s->seat, s->hold, s->expires_at - GATE_EARLY_MS - now);
         else if (s->to == SEAT_HELD)
@@ -150,10 +154,12 @@ static void put_changes(struct worker *w)
     }
 }
 
+/* What is deleted comes before what is set. */
 static int seat_order(const void *a, const void *b)
 {
     const struct gate_seat *x = a, *y = b;
-    return (x->event > y->event) - (x->event < y->event);
+    return x->event != y->event ? (x->event > y->event) - (x->event < y->event)
+                                : (x->ttl_ms > 0) - (y->ttl_ms > 0);
 }
 
 /* If the batch was not committed, all that was claimed goes back. */

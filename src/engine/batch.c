@@ -51,30 +51,18 @@ static void choose_events(struct worker *w, struct command *const *commands, siz
         decision_add_event(&w->decision, w->due[i]->event);
 }
 
-/* Asks for what the view does not know of a command: the answer stored under its key, the row of
- * the hold it names, the booking that was made of it. */
+/* Asks for what the view does not know of a command: the answer stored under its key, the rows of
+ * the holds it names, the bookings that were made of them. */
 static void choose_rows(struct worker *w, struct command *c, size_t index)
 {
     struct batch_read *r = &w->read;
     key_row_close(&w->stored[index]);
     if (engine_key_maybe(w->engine, &c->key))
         *vec_push(&r->keys) = (struct key_wanted){c->key.hash, &w->stored[index]};
-    if (c->kind == CMD_HOLD_CREATE && c->create.resumes) {
-        hold_row_close(&c->create.hold);
-        *vec_push(&r->holds) =
-            (struct hold_wanted){.hold = c->create.resumes, .ret = &c->create.hold};
-    }
-    struct named_hold *named = command_named_hold(c);
-    if (!named)
-        return;
-    struct money *money = NULL;
-    struct booking_row *booking = command_wants_booking(c, &money);
-    hold_row_close(&named->row);
-    if (booking)
-        booking_row_close(booking);
-    if (money)
-        money_clear(money);
-    *vec_push(&r->holds) = (struct hold_wanted){named->id.key, &named->row, booking, money};
+    struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
+    size_t n = command_wants(c, wanted);
+    for (size_t i = 0; i < n; i++)
+        *vec_push(&r->holds) = wanted[i];
     if (c->kind == CMD_PAYMENT_UPDATE && *c->update->event.id) {
         c->update->event_known = false;
         *vec_push(&r->webhooks) =

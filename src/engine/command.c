@@ -93,6 +93,50 @@ struct booking_row *command_wants_booking(struct command *c, struct money **ret_
     }
 }
 
+/* Makes room for what is read of a hold, its booking and its money; each may be NULL. */
+static struct hold_wanted want(int64_t hold, struct hold_row *row, struct booking_row *booking,
+                               struct money *money)
+{
+    hold_row_close(row);
+    if (booking)
+        booking_row_close(booking);
+    if (money)
+        money_clear(money);
+    return (struct hold_wanted){hold, row, booking, money};
+}
+
+size_t command_wants(struct command *c, struct hold_wanted ret[HOLDS_PER_BOOKING_MAX])
+{
+    struct named_hold *named = command_named_hold(c);
+    struct money *money = NULL;
+    size_t n = 0;
+    if (c->kind == CMD_HOLD_CREATE && c->create.resumes)
+        ret[n++] = want(c->create.resumes, &c->create.hold, NULL, NULL);
+    if (!named)
+        return n;
+    struct booking_row *booking = command_wants_booking(c, &money);
+    ret[n++] = want(named->id.key, &named->row, booking, money);
+    for (size_t i = 0; c->kind == CMD_BOOKING_CREATE && i < c->booking_create->n_others; i++) {
+        struct booked_hold *other = &c->booking_create->others[i];
+        ret[n++] = want(other->hold.id.key, &other->hold.row, &other->booking, &other->money);
+    }
+    return n;
+}
+
+static void booking_create_free(struct booking_create *op)
+{
+    booking_row_close(&op->booking);
+    money_close(&op->money);
+    for (size_t i = 0; i < op->n_others; i++) {
+        hold_row_close(&op->others[i].hold.row);
+        booking_row_close(&op->others[i].booking);
+        money_close(&op->others[i].money);
+    }
+    free(op->owned);
+    free(op->merged);
+    free(op);
+}
+
 void command_close(struct command *c)
 {
     struct named_hold *named = command_named_hold(c);
@@ -137,9 +181,7 @@ void command_close(struct command *c)
         money_close(&c->cancel.money);
         break;
     case CMD_BOOKING_CREATE:
-        booking_row_close(&c->booking_create->booking);
-        money_close(&c->booking_create->money);
-        free(c->booking_create);
+        booking_create_free(c->booking_create);
         break;
     case CMD_BOOKING_REFUND:
         booking_row_close(&c->refund.booking);

@@ -274,13 +274,18 @@ struct command {
  * once it has been zeroed. */
 void command_close(struct command *c);
 
-/* The hold that the command names, or NULL if it is not a command about an existing hold that the
- * worker carries out. */
+/* The hold that the command names, or the first of several, or NULL if it is not a command about an
+ * existing hold that the worker carries out. */
 struct named_hold *command_named_hold(struct command *c);
 
 /* Where the booking of that hold is to be read to, or NULL if the command does not need it;
  * *ret_money likewise. */
 struct booking_row *command_wants_booking(struct command *c, struct money **ret_money);
+
+/* Lists what the ledger has to be asked before the rules judge: the rows of the holds that the
+ * command names, with their bookings and money where it needs them.  What was read before, for a
+ * batch that failed, is given back.  Returns how many there are. */
+size_t command_wants(struct command *c, struct hold_wanted ret[HOLDS_PER_BOOKING_MAX]);
 
 /* Judges a command of a batch by the rules, its idempotency key first.  `stored` is what the ledger
  * has under the key.  Returns false if the command must wait for the next batch; otherwise its

@@ -8,11 +8,16 @@
 #include "engine/past.h"
 #include "engine/state.h"
 
-/* A hold is dead at its expiry, swept or not (I4). */
-static enum hold_status status_at(const struct hold_row *row, int64_t now)
+/* Brings the row up to `now`.  What became of a hold that was booked with another one is what
+ * became of that one.  A hold is dead at its expiry, swept or not (I4). */
+static void judge_hold(struct hold_row *row, int64_t now)
 {
-    bool is_due = row->status == HOLD_ACTIVE && row->expires_at <= now;
-    return is_due ? HOLD_EXPIRED : row->status;
+    if (row->carrier.id.key) {
+        row->status = row->carrier.status;
+        row->expires_at = row->carrier.expires_at;
+    }
+    if (row->status == HOLD_ACTIVE && row->expires_at <= now)
+        row->status = HOLD_EXPIRED;
 }
 
 /* The hold of this id, if the caller knows the id's secret. */
@@ -155,7 +160,7 @@ static enum verdict read_holds(struct ledger *l, const struct event *e, struct h
     if (status != HF_OK)
         return verdict_of(status);
     for (size_t i = 0; i < p->n; i++)
-        p->holds[i].status = status_at(&p->holds[i], now);
+        judge_hold(&p->holds[i], now);
     return VERDICT_OK;
 }
 
@@ -376,7 +381,7 @@ static void carry_out(const struct engine *e, struct ledger *l, struct command *
     c->verdict = read_one(e, l, c);
     if (c->kind == CMD_HOLD_GET) {
         c->now = engine_now_ms(e); /* after the read, so that nothing dead is called alive */
-        c->hold_get.row.status = status_at(&c->hold_get.row, c->now);
+        judge_hold(&c->hold_get.row, c->now);
     }
     engine_finish(c);
 }

@@ -1,5 +1,6 @@
-/* What buyers and sellers do with bookings that are paid: making them, refunds, cancelling.  See
- * decide.h.  On the worker's thread. */
+/* What buyers and sellers do with bookings that are paid: making them, of one hold or of several,
+ * refunds, cancelling.  See decide.h.  On the worker's thread. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "rules/decide_money.h"
@@ -9,12 +10,11 @@
 /* ---- making a booking ---- */
 
 static enum verdict check_book(struct decision *d, struct event *e, struct booking_create *op,
-                               const struct hold *h, int64_t *ret_expires_at)
+                               const struct hold *h, int64_t amount, int64_t *ret_expires_at)
 {
-    const struct hold_row *hold = &op->hold.row;
     if (op->amount_min < 0)
         return VERDICT_PAYMENTS_OFF;
-    if (hold->amount < op->amount_min)
+    if (amount < op->amount_min)
         return VERDICT_AMOUNT_TOO_SMALL;
     if (op->money.payments.n >= BOOKINGS_PER_HOLD_MAX)
         return VERDICT_TOO_MANY_BOOKINGS;
@@ -25,14 +25,14 @@ static enum verdict check_book(struct decision *d, struct event *e, struct booki
 }
 
 /* What costs nothing is sold at once. */
-static enum verdict sell_free(struct decision *d, struct event *e, struct booking_create *op)
+static enum verdict sell_free(struct decision *d, struct event *e, struct booking_create *op,
+                              struct hold *h)
 {
     struct hold_confirm confirm = {.hold = op->hold,
-                                   .fence = op->hold.row.fence,
                                    .reference = op->reference,
                                    .reference_len = op->reference_len,
                                    .booking = op->booking};
-    enum verdict verdict = decide_confirm(d, e, &confirm);
+    enum verdict verdict = decide_sell(d, e, &confirm, h);
     op->hold = confirm.hold;
     op->booking = confirm.booking;
     return verdict;
@@ -67,30 +67,239 @@ static void new_payment(struct decision *d, struct event *e, struct booking_crea
     job->captures_by_hand = p->captures_by_hand;
 }
 
-enum verdict decide_book(struct decision *d, struct event *e, struct booking_create *op)
+/* ---- several holds ---- */
+
+/* The holds that a booking names; `live` is NULL for one that is a part of another of them. */
+struct basket {
+    struct named_hold *holds[HOLDS_PER_BOOKING_MAX];
+    struct booking_row *bookings[HOLDS_PER_BOOKING_MAX];
+    struct money *money[HOLDS_PER_BOOKING_MAX];
+    struct hold *live[HOLDS_PER_BOOKING_MAX];
+    size_t n;
+};
+
+static void fill_basket(struct booking_create *op, struct basket *ret)
 {
-    struct hold *h;
-    struct hold_row *hold = &op->hold.row;
-    int64_t expires_at = 0;
-    enum verdict verdict = decide_find_hold(d, &op->hold, &h);
+    *ret = (struct basket){
+        .holds = {&op->hold}, .bookings = {&op->booking}, .money = {&op->money}, .n = 1};
+    for (size_t i = 0; i < op->n_others; i++, ret->n++) {
+        ret->holds[ret->n] = &op->others[i].hold;
+        ret->bookings[ret->n] = &op->others[i].booking;
+        ret->money[ret->n] = &op->others[i].money;
+    }
+}
+
+static enum verdict conflict(struct booking_create *op, const char *what)
+{
+    op->conflict = what;
+    return VERDICT_INVALID_REQUEST;
+}
+
+static bool same_owner(const struct hold_row *a, const struct hold_row *b)
+{
+    return !a->owner == !b->owner && a->owner_len == b->owner_len &&
+           (!a->owner || memcmp(a->owner, b->owner, a->owner_len) == 0);
+}
+
+/* Was the hold merged into another of the basket?  Then it is booked with that one. */
+static bool is_part(const struct basket *b, const struct named_hold *named)
+{
+    for (size_t i = 0; i < b->n && named->row.carrier.id.key; i++)
+        if (b->holds[i]->id.key == named->row.carrier.id.key)
+            return true;
+    return false;
+}
+
+/* May this hold be booked, alone or with the others? */
+static enum verdict check_hold(struct decision *d, struct event *e, struct booking_create *op,
+                               struct basket *b, size_t index)
+{
+    struct named_hold *named = b->holds[index];
+    const struct hold_row *row = &named->row;
+    if (!row->id.key || !id_secret_equal(row->id.secret, named->id.secret))
+        return VERDICT_NO_SUCH_HOLD;
+    if (row->event != e->def->id.key) /* and not one of this batch */
+        return conflict(op, "holds must be of one event");
+    if (is_part(b, named))
+        return VERDICT_OK;
+    enum verdict verdict = decide_find_hold(d, named, &b->live[index]);
     if (verdict != VERDICT_OK)
         return verdict;
-    if (hold->status == HOLD_CONFIRMED || op->booking.status == BOOKING_PENDING)
+    if (row->status == HOLD_CONFIRMED || b->bookings[index]->status == BOOKING_PENDING)
         return VERDICT_BOOKING_EXISTS;
-    if (hold->status != HOLD_ACTIVE)
-        return decide_refusal_of(hold->status);
-    if (e->status_draft == EVENT_CANCELLED)
-        return VERDICT_EVENT_CANCELLED;
-    if (!h)
+    if (row->status != HOLD_ACTIVE)
+        return decide_refusal_of(row->status);
+    if (!same_owner(row, &op->hold.row))
+        return conflict(op, "holds must be of one owner");
+    if (row->channel != op->hold.row.channel)
+        return conflict(op, "holds must be of one channel");
+    if (!b->live[index])
         return VERDICT_INTERNAL;
-    if (hold->amount == 0)
-        return sell_free(d, e, op);
-    if ((verdict = check_book(d, e, op, h, &expires_at)) != VERDICT_OK)
+    return b->n > 1 && !decide_owns_seats(b->live[index]) ? VERDICT_SEAT_SOLD : VERDICT_OK;
+}
+
+/* All or nothing (I6): every hold is checked before anything changes. */
+static enum verdict check_holds(struct decision *d, struct event *e, struct booking_create *op,
+                                struct basket *b)
+{
+    op->refused = NULL;
+    for (size_t i = 0; i < b->n; i++) {
+        enum verdict verdict = check_hold(d, e, op, b, i);
+        if (verdict == VERDICT_OK)
+            continue;
+        op->refused = b->n > 1 ? b->holds[i] : NULL;
         return verdict;
-    if (expires_at > h->expires_at)
-        decide_extend(d, h, expires_at);
-    hold->expires_at = h->expires_at;
-    hold->last_seq = h->last_seq;
+    }
+    return e->status_draft == EVENT_CANCELLED ? VERDICT_EVENT_CANCELLED : VERDICT_OK;
+}
+
+static bool ends_before(const struct hold *a, const struct hold *b)
+{
+    return a->max_expires_at != b->max_expires_at ? a->max_expires_at < b->max_expires_at
+                                                  : a->key < b->key;
+}
+
+static void swap_holds(struct basket *b, size_t i, size_t k)
+{
+    const struct named_hold hold = *b->holds[i];
+    const struct booking_row booking = *b->bookings[i];
+    const struct money money = *b->money[i];
+    struct hold *live = b->live[i];
+    *b->holds[i] = *b->holds[k];
+    *b->bookings[i] = *b->bookings[k];
+    *b->money[i] = *b->money[k];
+    b->live[i] = b->live[k];
+    *b->holds[k] = hold;
+    *b->bookings[k] = booking;
+    *b->money[k] = money;
+    b->live[k] = live;
+}
+
+/* Makes that hold the first which may last least, so that no place is held for longer than its own
+ * hold could have been.  The others follow by their keys. */
+static void choose_carrier(struct basket *b)
+{
+    size_t first = 0;
+    for (size_t i = 1; i < b->n; i++)
+        if (b->live[i] && (!b->live[first] || ends_before(b->live[i], b->live[first])))
+            first = i;
+    if (first)
+        swap_holds(b, 0, first);
+    for (size_t i = 2; i < b->n; i++)
+        for (size_t k = i; k > 1 && b->holds[k]->id.key < b->holds[k - 1]->id.key; k--)
+            swap_holds(b, k, k - 1);
+}
+
+/* The places of all holds together.  Returns false if there are too many. */
+static bool draft_basket(const struct event *e, struct booking_create *op, const struct basket *b,
+                         struct hold_places_write *ret)
+{
+    static const struct hold_row nothing = {0};
+    const struct hold_row *rows[HOLDS_PER_BOOKING_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++)
+        if (b->live[i])
+            rows[n++] = &b->holds[i]->row;
+    decide_draft_places(e, rows, n, &nothing, ret);
+    free(op->owned); /* of a batch that was taken back */
+    op->owned = (void *)(uintptr_t)ret->prices;
+    op->shortage.limit = HOLD_PLACES_MAX;
+    return places_count(ret->n_seats, ret->areas, ret->n_areas) <= HOLD_PLACES_MAX;
+}
+
+static void note_merge(struct decision *d, int64_t hold, int64_t before, int64_t carrier)
+{
+    *vec_push(&d->batch.merges) =
+        (struct hold_merge){.hold = hold, .carrier = carrier, .carrier_before = before};
+    *vec_push(&d->unreadable) = hold;
+}
+
+/* Releases the hold, whose places the carrier takes next, and what was merged into it before goes
+ * with it. */
+static void give_up(struct decision *d, const struct basket *b, size_t index)
+{
+    int64_t carrier = b->holds[0]->id.key;
+    const struct booking_row *booking = b->bookings[index];
+    decide_end_hold(d, b->live[index], HOLD_RELEASED, CAUSE_BOOK);
+    note_merge(d, b->holds[index]->id.key, 0, carrier);
+    for (uint32_t i = 0; i < booking->n_merged; i++)
+        note_merge(d, booking->merged[i].key, booking->id.key, carrier);
+}
+
+/* The places of areas that the carrier gets, in the order in which it lists them then; for free().
+ */
+static struct area_claim *areas_gained(const struct hold_row *carrier,
+                                       const struct hold_places_write *to, uint32_t *ret_n)
+{
+    struct area_claim *gained = hf_alloc((to->n_areas + (size_t)1) * sizeof *gained);
+    *ret_n = 0;
+    for (uint32_t i = 0; i < to->n_areas; i++) {
+        uint32_t had = area_claim_of(carrier->areas, carrier->n_areas, to->areas[i].area);
+        if (to->areas[i].quantity > had)
+            gained[(*ret_n)++] =
+                (struct area_claim){to->areas[i].area, to->areas[i].quantity - had};
+    }
+    return gained;
+}
+
+/* Moves the places of all holds of the basket to the carrier; returns its new entry in the view. */
+static struct hold *merge(struct decision *d, struct event *e, struct basket *b,
+                          const struct hold_places_write *to)
+{
+    static const struct hold_row nothing = {0};
+    struct hold_row *carrier = &b->holds[0]->row;
+    struct hold_row added = {.seats = to->seats + carrier->n_seats,
+                             .n_seats = to->n_seats - carrier->n_seats};
+    struct area_claim *areas = areas_gained(carrier, to, &added.n_areas);
+    added.areas = areas;
+    for (size_t i = 1; i < b->n; i++)
+        if (b->live[i])
+            give_up(d, b, i);
+    struct hold *h =
+        decide_move_places(d, e, b->live[0], carrier,
+                           &(struct hold_moves){.to = to, .removed = &nothing, .added = &added});
+    free(areas);
+    return h;
+}
+
+static int id_order(const void *a, const void *b)
+{
+    const struct id *x = a, *y = b;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* Lists the ids of all holds whose places the carrier has, but for its own. */
+static uint32_t list_merged(struct booking_create *op, const struct basket *b)
+{
+    uint32_t n = 0, n_max = 0;
+    for (size_t i = 0; i < b->n; i++)
+        n_max += 1 + b->bookings[i]->n_merged;
+    free(op->merged); /* of a batch that was taken back */
+    op->merged = hf_alloc(n_max * sizeof *op->merged);
+    for (size_t i = 0; i < b->n; i++) {
+        if (i && b->live[i])
+            op->merged[n++] = b->holds[i]->row.id;
+        for (uint32_t k = 0; b->live[i] && k < b->bookings[i]->n_merged; k++)
+            op->merged[n++] = b->bookings[i]->merged[k];
+    }
+    if (n > 1)
+        qsort(op->merged, n, sizeof *op->merged, id_order);
+    return n;
+}
+
+static size_t count_live(const struct basket *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++)
+        n += b->live[i] != NULL;
+    return n;
+}
+
+/* Makes the pending booking of op->hold, whose places and expiry are final. */
+static void make_booking(struct decision *d, struct event *e, struct booking_create *op,
+                         struct hold *h)
+{
+    struct hold_row *hold = &op->hold.row;
     new_payment(d, e, op);
     if (op->booking.id.key)
         *vec_push(&d->batch.bookings_past) = op->booking.id.key;
@@ -108,7 +317,42 @@ enum verdict decide_book(struct decision *d, struct event *e, struct booking_cre
     row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
     change_hold_payment(d, h, op->payment.payment);
     *vec_push(&d->unreadable) = hold->id.key;
-    return VERDICT_CREATED;
+}
+
+enum verdict decide_book(struct decision *d, struct event *e, struct booking_create *op)
+{
+    struct basket b;
+    struct hold_row *hold = &op->hold.row;
+    struct hold_places_write places = {0};
+    int64_t expires_at = 0;
+    fill_basket(op, &b);
+    enum verdict verdict = check_holds(d, e, op, &b);
+    if (verdict != VERDICT_OK)
+        return verdict;
+    choose_carrier(&b);
+    bool merges = count_live(&b) > 1;
+    if (merges && !draft_basket(e, op, &b, &places))
+        return VERDICT_TOO_MANY_SEATS;
+    int64_t amount = merges ? places.amount : hold->amount;
+    struct hold *h = b.live[0];
+    if (amount && (verdict = check_book(d, e, op, h, amount, &expires_at)) != VERDICT_OK)
+        return verdict;
+    uint32_t n_merged = list_merged(op, &b);
+    if (merges)
+        h = merge(d, e, &b, &places);
+    if (!amount) {
+        verdict = sell_free(d, e, op, h);
+    } else {
+        if (expires_at > h->expires_at)
+            decide_extend(d, h, expires_at);
+        hold->expires_at = h->expires_at;
+        hold->last_seq = h->last_seq;
+        make_booking(d, e, op, h);
+        verdict = VERDICT_CREATED;
+    }
+    op->booking.merged = op->merged;
+    op->booking.n_merged = n_merged;
+    return verdict;
 }
 
 /* ---- what sellers do ---- */

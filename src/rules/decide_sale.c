@@ -158,6 +158,15 @@ bool decide_owns_seats(const struct hold *h)
     return true;
 }
 
+enum verdict decide_sell(struct decision *d, struct event *e, struct hold_confirm *op,
+                         struct hold *h)
+{
+    if (!decide_owns_seats(h))
+        return VERDICT_SEAT_SOLD;
+    change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
+    return sell(d, e, op, SEAT_HELD, CAUSE_CONFIRM);
+}
+
 /* May the booking have been asked for with this fence?  A rescue gives the hold a new one, so the
  * fences that the hold had before stay good for asking about a rescue again. */
 static bool fence_fits(const struct hold_confirm *op)
@@ -203,8 +212,5 @@ enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_con
         return rescue(d, e, op, h);
     if (!h) /* live in the ledger and unknown to the view: a damaged row, which it did not load */
         return VERDICT_INTERNAL;
-    if (!decide_owns_seats(h))
-        return VERDICT_SEAT_SOLD;
-    change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
-    return sell(d, e, op, SEAT_HELD, CAUSE_CONFIRM);
+    return decide_sell(d, e, op, h);
 }

@@ -54,16 +54,35 @@ int64_t prices_sum(const struct price_run *runs, uint32_t n);
 enum verdict decide_refusal_of(enum hold_status status);
 /* Finds the named hold as it stands in this batch: expired if it is due, and with its row brought
  * up to what earlier commands of the batch changed.  *ret_live is its entry in the view, or NULL.
- * VERDICT_OK: go on. */
+ * VERDICT_OK: go on.  A hold that was booked with another one is never found: its verdict is
+ * VERDICT_BOOKING_EXISTS or, if the other has ended, how. */
 enum verdict decide_find_hold(struct decision *d, struct named_hold *named, struct hold **ret_live);
 /* Must what is asked about this hold wait until the next batch has read it? */
 bool decide_is_unreadable(const struct decision *d, int64_t hold);
+/* Puts the places of several rows together, those of the first but for what is `removed`.  They
+ * cost what their rows say, and today's price if a row has no prices.  ret->prices is the memory of
+ * all lists, for free(). */
+void decide_draft_places(const struct event *e, const struct hold_row *const *rows, size_t n_rows,
+                         const struct hold_row *removed, struct hold_places_write *ret);
+/* The places that a hold has then, and the seats and areas that make the difference. */
+struct hold_moves {
+    const struct hold_places_write *to;
+    const struct hold_row *removed, *added;
+};
+/* Gives a live hold other places and a new fence, which its row has then, too.  Returns its new
+ * entry in the view. */
+struct hold *decide_move_places(struct decision *d, struct event *e, struct hold *h,
+                                struct hold_row *row, const struct hold_moves *moves);
 
 /* ---- decide_sale.c ---- */
 
 /* Counts places that the owner of a hold has booked, or no longer has booked; see owners.h. */
 void decide_owner_booked(struct decision *d, struct event *e, const struct hold_row *hold,
                          int64_t sign);
+/* Sells the live hold at once.  op->hold has its row.  VERDICT_SEAT_SOLD: it does not own its
+ * seats; else VERDICT_CREATED. */
+enum verdict decide_sell(struct decision *d, struct event *e, struct hold_confirm *op,
+                         struct hold *h);
 /* A booking of the hold, without reference, e-mail and payment. */
 struct booking_row decide_new_booking(struct decision *d, const struct hold_row *hold,
                                       enum booking_status status);

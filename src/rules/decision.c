@@ -32,6 +32,7 @@ void decision_begin(struct decision *d)
     vec_clear(&d->batch.holds_new);
     vec_clear(&d->batch.holds);
     vec_clear(&d->batch.places);
+    vec_clear(&d->batch.merges);
     vec_clear(&d->batch.bookings_new);
     vec_clear(&d->batch.bookings);
     vec_clear(&d->batch.sales);
@@ -68,6 +69,7 @@ void decision_close(struct decision *d)
     vec_close(&d->batch.holds_new);
     vec_close(&d->batch.holds);
     vec_close(&d->batch.places);
+    vec_close(&d->batch.merges);
     vec_close(&d->batch.bookings_new);
     vec_close(&d->batch.bookings);
     vec_close(&d->batch.sales);
@@ -137,6 +139,12 @@ static int hold_write_order(const void *a, const void *b)
 static int places_order(const void *a, const void *b)
 {
     const struct hold_places_write *x = a, *y = b;
+    return (x->hold > y->hold) - (x->hold < y->hold);
+}
+
+static int merge_order(const void *a, const void *b)
+{
+    const struct hold_merge *x = a, *y = b;
     return (x->hold > y->hold) - (x->hold < y->hold);
 }
 
@@ -239,6 +247,7 @@ void decision_seal(struct decision *d)
     SORT(d->batch.holds_new, hold_new_order);
     SORT(d->batch.holds, hold_write_order);
     SORT(d->batch.places, places_order);
+    SORT(d->batch.merges, merge_order);
     SORT(d->batch.payments, payment_write_order);
     SORT(d->batch.jobs_put, job_put_order);
     SORT(d->batch.jobs, job_write_order);

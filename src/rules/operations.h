@@ -139,10 +139,21 @@ struct booking_cancel {
     struct money money;
 };
 
-/* POST /v1/bookings */
-struct booking_create {
+/* Another hold that is booked together with booking_create.hold, and what is read with it. */
+struct booked_hold {
     struct named_hold hold;
+    struct booking_row booking;
+    struct money money;
+};
+
+/* POST /v1/bookings.  Several holds are merged into one of them, the carrier, which is booked: the
+ * others are released, and the carrier takes over their places at the prices that they were held
+ * at.  So a booking has one hold, with one expiry and one fence, however many it began with. */
+struct booking_create {
+    struct named_hold hold; /* out: the carrier */
+    struct booked_hold others[HOLDS_PER_BOOKING_MAX - 1];
     /* in */
+    size_t n_others;
     const char *reference; /* NULL: none */
     size_t reference_len;
     const char *email; /* NULL: none */
@@ -151,8 +162,14 @@ struct booking_create {
     bool captures_by_hand; /* see payment_row */
     /* out; a booking that failed is read from the ledger before the rules judge */
     struct booking_row booking;
-    struct payment_row payment; /* number 0: there is nothing to pay */
-    struct money money;         /* read from the ledger before the rules judge */
+    struct payment_row payment;       /* number 0: there is nothing to pay */
+    const struct named_hold *refused; /* the one of several holds that the verdict is about; NULL:
+                                         it is about all of them */
+    const char *conflict;             /* VERDICT_INVALID_REQUEST: what is wrong */
+    struct shortage shortage;         /* VERDICT_TOO_MANY_SEATS */
+    void *owned;                      /* the places of the carrier; free() by the owner */
+    struct id *merged;                /* booking.merged; free() by the owner */
+    struct money money;               /* read from the ledger before the rules judge */
 };
 
 /* POST /v1/bookings/{b}/refund */

@@ -69,6 +69,18 @@ static void make_live(struct client *client, struct event *event)
     sale_confirm(&s);
 }
 
+/* Booked together, failed, and then booked with one more. */
+static void make_merged(struct client *client, struct event *event)
+{
+    struct sale s = sale_hold(client, event, SEAT_CARRIER);
+    struct sale other = sale_hold(client, event, SEAT_MERGED);
+    sale_book_with(&s, &other);
+    sale_fact(&s, INTENT_CANCELED, 0);
+    other = sale_hold(client, event, SEAT_MERGED_LATER);
+    sale_book_with(&s, &other);
+    sale_fact(&s, INTENT_CAPTURED, 3 * SALE_PRICE);
+}
+
 static void make_ended(struct client *client, struct event *event)
 {
     struct sale s = sale_paid(client, event, SEAT_CANCELLED);
@@ -138,6 +150,7 @@ static int make_ledger(void **state)
     make_late(&client, event);
     make_live(&client, event);
     make_ended(&client, event);
+    make_merged(&client, event);
     struct event *called_off = sale_event(&client);
     sale_paid(&client, called_off, 0);
     sale_on_event(&client, called_off, CMD_EVENT_CANCEL);
@@ -166,6 +179,7 @@ static void a_ledger_with_bookings_in_every_state_is_sound(void **state)
     assert_int_equal(report.checks[VERIFY_PAYMENTS].rows, report.checks[VERIFY_CAPTURED].rows);
     assert_int_equal(report.checks[VERIFY_PAYMENTS].rows, report.checks[VERIFY_FOLD_PAYMENTS].rows);
     assert_true(report.checks[VERIFY_JOBS].rows > 10);
+    assert_int_equal(report.checks[VERIFY_MERGED].rows, 2);
 }
 
 /* Money that no refund of ours could return is not lost from sight. */

@@ -24,12 +24,27 @@
 #define SEAT_WRONG 16           /* a wrong amount was captured: the refund is owed */
 #define SEAT_WRONG_CANCELLED 17 /* the same, and then it was cancelled */
 #define SEAT_DASHBOARD 18       /* confirmed, and given back by somebody else */
+#define SEAT_CARRIER 19         /* confirmed, with the next two */
+#define SEAT_MERGED 20          /* booked with SEAT_CARRIER, when that failed at first */
+#define SEAT_MERGED_LATER 21    /* booked with SEAT_CARRIER, when that was paid */
 
 /* The first hold of a seat of event 1. */
 #define BOOKING(seat) "(SELECT MIN(hold) FROM holds WHERE event = 1 AND seats = '[" #seat "]')"
 #define OF(seat) BOOKING(seat)
 
 static const struct damage damages[] = {
+    /* Holds that were booked together. */
+    {"a_hold_booked_with_one_that_is_gone", VERIFY_MERGED, "I3",
+     "UPDATE holds SET booked_with = hold:1.9999 WHERE hold = " OF(SEAT_MERGED)},
+    {"a_hold_booked_with_one_of_another_event", VERIFY_MERGED, "I3",
+     "UPDATE holds SET booked_with = hold:2.1 WHERE hold = " OF(SEAT_MERGED)},
+    {"a_hold_booked_with_one_that_is_not_booked", VERIFY_MERGED, "I3",
+     "UPDATE holds SET booked_with = (SELECT MAX(hold) FROM holds WHERE event = 1"
+     " AND seats = '[0]') WHERE hold = " OF(SEAT_MERGED)},
+    {"a_hold_booked_with_one_that_was_merged_itself", VERIFY_MERGED, "I3",
+     "UPDATE holds SET booked_with = " OF(SEAT_MERGED_LATER) " WHERE hold = " OF(SEAT_MERGED)},
+    {"a_hold_booked_with_another_that_was_not_released", VERIFY_MERGED, "I3",
+     "UPDATE holds SET booked_with = " OF(SEAT_PARTLY) " WHERE hold = " OF(SEAT_PAID)},
     /* Bookings and their payments. */
     {"a_booking_whose_payment_is_gone", VERIFY_PAYMENTS, "I9 I11",
      "DELETE FROM payments WHERE booking = " OF(SEAT_WAITING)},

@@ -39,7 +39,7 @@ static struct folded_hold *folded_hold(const struct fold *f, int64_t key)
 
 static void give_seat(struct folded_hold *hold, uint32_t seat)
 {
-    assert_in_range(hold->n_seats, 0, SEATS_INLINE - 1);
+    assert_in_range(hold->n_seats, 0, FOLDED_SEATS_MAX - 1);
     hold->seats[hold->n_seats++] = seat;
 }
 
@@ -288,6 +288,18 @@ static void check_prices(const struct hold_row *row)
     assert_int_equal(sum, row->amount);
 }
 
+/* A hold that was booked with another is released, and the other one has the booking. */
+static void check_merged(const struct sim_ledger *ledger, const struct hold_row *row)
+{
+    if (!row->carrier.id.key)
+        return;
+    const struct sim_hold *carrier = sim_hold(ledger, row->carrier.id.key);
+    assert_int_equal(row->status, HOLD_RELEASED);
+    assert_int_equal(carrier->row.event, row->event);
+    assert_int_equal(carrier->row.carrier.id.key, 0);
+    assert_int_not_equal(carrier->booking.status, BOOKING_NONE);
+}
+
 static void check_hold_row(const struct folded_hold *f, const struct sim_hold *hold)
 {
     const struct hold_row *row = &hold->row;
@@ -370,6 +382,8 @@ void check_ledger(struct fold *f, const struct sim_ledger *ledger)
     assert_int_equal(e->clock.now, f->at);
     assert_int_equal(e->def->status, f->status);
     struct places owned = check_holds(f, e);
+    for (size_t i = 0; i < e->holds.n; i++)
+        check_merged(ledger, &e->holds.v[i].row);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         const struct sim_seat *seat = &e->seats[i];
         const struct folded_seat *want = &f->seats[i];

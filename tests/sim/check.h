@@ -6,6 +6,8 @@
 
 #include "sim/world.h"
 
+#define FOLDED_SEATS_MAX (3 * SEATS_INLINE) /* of a hold: as many as three booked together have */
+
 struct folded_seat {
     enum seat_status status;
     uint32_t channel;
@@ -22,7 +24,7 @@ struct folded_hold {
     enum booking_status booking;
     bool is_capturing; /* the pending booking has its places, and its money is captured */
     /* its places, in the order in which it got them */
-    uint32_t seats[SEATS_INLINE], n_seats;
+    uint32_t seats[FOLDED_SEATS_MAX], n_seats;
     struct area_claim areas[ASK_AREAS_MAX];
     uint32_t n_areas;
     uint32_t area_channel; /* that the places of its areas are blocked for otherwise; 0: none */

@@ -168,6 +168,7 @@ void ledger_close(struct ledger *l)
     vec_close(&l->staged.holds_new);
     vec_close(&l->staged.holds);
     vec_close(&l->staged.places);
+    vec_close(&l->staged.merges);
     vec_close(&l->staged.bookings_new);
     vec_close(&l->staged.bookings);
     vec_close(&l->staged.sales);

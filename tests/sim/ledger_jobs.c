@@ -39,7 +39,7 @@ enum hf_status ledger_booking_find(struct ledger *l, const struct id *id, struct
     for (size_t i = 0; i < l->sim->bookings_past.n && !row->id.key; i++) {
         const struct booking_row *past = &l->sim->bookings_past.v[i];
         if (past->id.key == id->key && id_secret_equal(past->id.secret, id->secret))
-            *row = sim_booking_copy(past, &sim_hold(l->sim, id->key)->row);
+            *row = sim_booking_read(l->sim, past);
     }
     return HF_OK;
 }

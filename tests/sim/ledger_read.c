@@ -52,14 +52,6 @@ static void order_since(struct log_since *since)
         qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
 }
 
-static struct hold_row hold_with_booking(const struct sim_hold *hold)
-{
-    struct hold_row row = sim_hold_copy(&hold->row);
-    row.booking = hold->booking.status;
-    memcpy(row.booking_secret, hold->booking.id.secret, ID_SECRET_SIZE);
-    return row;
-}
-
 static void read_wanted(const struct sim_ledger *sim, const struct batch_read *r)
 {
     for (size_t i = 0; i < r->keys.n; i++) {
@@ -71,9 +63,9 @@ static void read_wanted(const struct sim_ledger *sim, const struct batch_read *r
         const struct sim_hold *hold = sim_hold(sim, r->holds.v[i].hold);
         if (!hold)
             continue;
-        *r->holds.v[i].ret = hold_with_booking(hold);
+        *r->holds.v[i].ret = sim_hold_read(sim, hold);
         if (r->holds.v[i].ret_booking && hold->booking.id.key)
-            *r->holds.v[i].ret_booking = sim_booking_copy(&hold->booking, &hold->row);
+            *r->holds.v[i].ret_booking = sim_booking_read(sim, &hold->booking);
         if (r->holds.v[i].ret_money)
             sim_money_read(sim, r->holds.v[i].hold, r->holds.v[i].ret_money);
     }
@@ -163,7 +155,7 @@ enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n
     enum hf_status status = sim_enter(l, SIM_READ, err);
     for (size_t i = 0; status == HF_OK && i < n; i++) {
         const struct sim_hold *hold = sim_hold(l->sim, keys[i]);
-        rows[i] = hold ? hold_with_booking(hold) : (struct hold_row){0};
+        rows[i] = hold ? sim_hold_read(l->sim, hold) : (struct hold_row){0};
     }
     return status;
 }
@@ -188,7 +180,7 @@ enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking
     if (status != HF_OK)
         return status;
     const struct sim_hold *hold = sim_hold(l->sim, key);
-    *row = hold && hold->booking.id.key ? sim_booking_copy(&hold->booking, &hold->row)
+    *row = hold && hold->booking.id.key ? sim_booking_read(l->sim, &hold->booking)
                                         : (struct booking_row){0};
     return HF_OK;
 }

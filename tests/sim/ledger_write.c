@@ -145,7 +145,28 @@ static bool places_fit(const struct ledger *l, const struct ledger_batch *b)
         for (size_t k = 0; k < b->holds.n; k++)
             if (b->holds.v[k].hold == b->places.v[i].hold)
                 hold = &b->holds.v[k];
-        if (!hold || hold->fence != b->places.v[i].fence || hold->to != HOLD_ACTIVE)
+        if (!hold || hold->fence != b->places.v[i].fence ||
+            (hold->to != HOLD_ACTIVE && hold->to != HOLD_CONFIRMED))
+            return false;
+    }
+    return true;
+}
+
+/* A hold that another takes over is released by then. */
+static bool merges_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->merges.n; i++) {
+        const struct hold_merge *w = &b->merges.v[i];
+        (void)locked_event(l, HOLD_EVENT(w->hold));
+        const struct sim_hold *hold = sim_hold(l->sim, w->hold);
+        if (!hold || hold->row.carrier.id.key != w->carrier_before)
+            return false;
+        enum hold_status status = hold->row.status;
+        for (size_t k = 0; k < b->holds.n; k++)
+            if (b->holds.v[k].hold == w->hold)
+                status = b->holds.v[k].to;
+        hf_check(i == 0 || b->merges.v[i - 1].hold < w->hold);
+        if (status != HOLD_RELEASED)
             return false;
     }
     return true;
@@ -337,6 +358,7 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
     stage(&staged->clocks, &b->clocks);
     stage(&staged->seats, &b->seats);
     stage(&staged->holds, &b->holds);
+    stage(&staged->merges, &b->merges);
     stage(&staged->sales, &b->sales);
     stage(&staged->sales_undone, &b->sales_undone);
     stage(&staged->audit, &b->audit);
@@ -374,6 +396,7 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"holds", new_holds_fit},
         {"holds", holds_fit},
         {"holds", places_fit},
+        {"holds", merges_fit},
         {"bookings_past", past_bookings_fit},
         {"bookings", new_bookings_fit},
         {"bookings", bookings_fit},
@@ -431,6 +454,7 @@ void sim_discard(struct ledger *l)
     vec_clear(&b->seats);
     vec_clear(&b->holds_new);
     vec_clear(&b->holds);
+    vec_clear(&b->merges);
     vec_clear(&b->bookings_new);
     vec_clear(&b->sales);
     vec_clear(&b->sales_undone);
@@ -549,6 +573,9 @@ static void apply_holds(struct sim_ledger *sim, struct ledger_batch *b)
     }
     for (size_t i = 0; i < b->places.n; i++)
         sim_hold_set_places(&sim_hold(sim, b->places.v[i].hold)->row, &b->places.v[i]);
+    for (size_t i = 0; i < b->merges.n; i++)
+        sim_hold(sim, b->merges.v[i].hold)->row.carrier.id =
+            sim_hold(sim, b->merges.v[i].carrier)->row.id;
     for (size_t i = 0; i < b->bookings_past.n; i++) {
         struct booking_row *row = &sim_hold(sim, b->bookings_past.v[i])->booking;
         *vec_push(&sim->bookings_past) = *row;

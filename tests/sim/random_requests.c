@@ -100,6 +100,35 @@ static void fill_keyed(struct run *r, struct server *s, struct ask *ask)
     ask_key(ask, key, request);
 }
 
+static bool same_owner(const struct hold_row *a, const struct hold_row *b)
+{
+    return a->owner_len == b->owner_len && !a->owner == !b->owner &&
+           (!a->owner || memcmp(a->owner, b->owner, a->owner_len) == 0);
+}
+
+static bool is_named(const struct booking_create *op, int64_t hold)
+{
+    bool found = op->hold.id.key == hold;
+    for (size_t i = 0; i < op->n_others; i++)
+        found |= op->others[i].hold.id.key == hold;
+    return found;
+}
+
+/* Books other holds with it: mostly such as can be. */
+static void fill_others(struct run *r, struct ask *ask, const struct known_hold *known)
+{
+    const struct hold_row *row = &sim_hold(r->world.ledger, known->id.key)->row;
+    for (int i = 0; i < 12 && ask->c.booking_create->n_others < 2; i++) {
+        const struct known_hold *other = any_hold(r);
+        const struct hold_row *fits = &sim_hold(r->world.ledger, other->id.key)->row;
+        bool is_fit = fits->event == row->event && fits->channel == row->channel &&
+                      same_owner(fits, row) &&
+                      (fits->status == HOLD_ACTIVE || fits->carrier.id.key == row->id.key);
+        if (!is_named(ask->c.booking_create, other->id.key) && (is_fit || one_in(r, 20)))
+            ask_book_also(ask, &other->id);
+    }
+}
+
 static void fill_named(struct run *r, struct server *s, struct ask *ask)
 {
     const struct known_hold *known = any_hold(r);
@@ -115,6 +144,8 @@ static void fill_named(struct run *r, struct server *s, struct ask *ask)
     if ((!known->booking.key || one_in(r, 3)) && one_in(r, 2)) {
         ask_book(ask, e, &known->id);
         ask->c.booking_create->captures_by_hand = one_in(r, 3);
+        if (one_in(r, 2))
+            fill_others(r, ask, known);
         return;
     }
     switch (below(r, 12)) {

@@ -51,6 +51,7 @@ struct flight {
 struct answers {
     size_t created, confirmed, changed, cancelled, resumed, limited, replayed, failed;
     size_t booked, paid, refunded; /* bookings that are to be paid, those that were, refunds */
+    size_t merged;                 /* holds that were booked with others */
 };
 
 struct run {

@@ -122,6 +122,7 @@ static void note_success(struct run *r, const struct call *call)
         known->is_cancelled = true;
     } else if (c->kind == CMD_BOOKING_CREATE) {
         r->answers.booked += c->booking_create->payment.payment != 0;
+        r->answers.merged += c->booking_create->booking.n_merged;
         known->booking = c->booking_create->booking.id;
         if (c->booking_create->booking.status == BOOKING_CONFIRMED)
             known->acknowledged = HOLD_CONFIRMED;
@@ -368,6 +369,7 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
         answers->paid += r->world.ledger->payments.v[i].received > 0;
     answers->refunded += r->world.ledger->refunds.n;
     answers->booked += r->answers.booked;
+    answers->merged += r->answers.merged;
     answers->created += r->answers.created;
     answers->confirmed += r->answers.confirmed;
     answers->changed += r->answers.changed;
@@ -386,8 +388,9 @@ void random_turns_run(uint64_t seed, size_t steps)
     for (size_t done = 0; done < steps; done += WORLD_STEPS)
         run_world(seed + done, steps - done < WORLD_STEPS ? steps - done : WORLD_STEPS, &answers);
     print_message("%zu holds, %zu changes, %zu bookings, %zu cancelled, %zu resumed, %zu over the"
-                  " limit, %zu replays, %zu failures, %zu to be paid, %zu paid, %zu refunds\n",
+                  " limit, %zu replays, %zu failures, %zu to be paid, %zu paid, %zu refunds, %zu "
+                  "booked with others\n",
                   answers.created, answers.changed, answers.confirmed, answers.cancelled,
                   answers.resumed, answers.limited, answers.replayed, answers.failed,
-                  answers.booked, answers.paid, answers.refunded);
+                  answers.booked, answers.paid, answers.refunded, answers.merged);
 }

@@ -131,8 +131,10 @@ struct booking_row sim_booking_copy(const struct booking_row *row, const struct 
     struct booking_row copy = *row;
     size_t seats_size = places->n_seats * sizeof *places->seats;
     size_t areas_size = places->n_areas * sizeof *places->areas;
-    char *next = copy.owned = hf_alloc(seats_size + areas_size + row->reference_len +
+    size_t merged_size = row->n_merged * sizeof *row->merged;
+    char *next = copy.owned = hf_alloc(merged_size + seats_size + areas_size + row->reference_len +
                                        row->reason_len + places->owner_len + row->email_len + 4);
+    copy.merged = put(&next, row->merged, merged_size);
     memcpy(copy.hold_secret, places->id.secret, ID_SECRET_SIZE);
     copy.n_seats = places->n_seats;
     copy.n_areas = places->n_areas;
@@ -145,6 +147,35 @@ struct booking_row sim_booking_copy(const struct booking_row *row, const struct 
     copy.email = put_text(&next, row->email, row->email_len);
     copy.expires_at = places->expires_at;
     return copy;
+}
+
+struct booking_row sim_booking_read(const struct sim_ledger *sim, const struct booking_row *row)
+{
+    const struct sim_event *e = sim_event(sim, HOLD_EVENT(row->id.key));
+    struct booking_row from = *row;
+    VEC(struct id) merged = {0};
+    for (size_t i = 0; i < e->holds.n; i++)
+        if (e->holds.v[i].row.carrier.id.key == row->id.key)
+            *vec_push(&merged) = e->holds.v[i].row.id;
+    from.merged = merged.v;
+    from.n_merged = (uint32_t)merged.n;
+    struct booking_row copy = sim_booking_copy(&from, &sim_hold(sim, row->id.key)->row);
+    vec_close(&merged);
+    return copy;
+}
+
+struct hold_row sim_hold_read(const struct sim_ledger *sim, const struct sim_hold *hold)
+{
+    struct hold_row row = sim_hold_copy(&hold->row);
+    const struct sim_hold *carrier = sim_hold(sim, row.carrier.id.key);
+    const struct booking_row *booking = carrier ? &carrier->booking : &hold->booking;
+    row.booking = booking->status;
+    memcpy(row.booking_secret, booking->id.secret, ID_SECRET_SIZE);
+    if (carrier) {
+        row.carrier.status = carrier->row.status;
+        row.carrier.expires_at = carrier->row.expires_at;
+    }
+    return row;
 }
 
 struct key_row sim_key_copy(const struct key_row *row)

@@ -110,6 +110,10 @@ struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id);
 struct hold_row sim_hold_copy(const struct hold_row *row);
 /* Also takes the places, the owner and the secret of the hold, unless `hold` is NULL. */
 struct booking_row sim_booking_copy(const struct booking_row *row, const struct hold_row *hold);
+/* The booking and the hold as they are read: also with the holds that were booked with it, and with
+ * its carrier and its booking. */
+struct booking_row sim_booking_read(const struct sim_ledger *sim, const struct booking_row *row);
+struct hold_row sim_hold_read(const struct sim_ledger *sim, const struct sim_hold *hold);
 /* Gives the row other places, prices and amount, which are copied. */
 void sim_hold_set_places(struct hold_row *row, const struct hold_places_write *to);
 struct key_row sim_key_copy(const struct key_row *row);

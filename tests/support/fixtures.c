@@ -240,6 +240,13 @@ void ask_book(struct ask *a, struct event *e, const struct id *hold)
     a->c.booking_create->amount_min = ASK_AMOUNT_MIN;
 }
 
+void ask_book_also(struct ask *a, const struct id *hold)
+{
+    struct booking_create *op = a->c.booking_create;
+    assert_in_range(op->n_others, 0, HOLDS_PER_BOOKING_MAX - 2);
+    op->others[op->n_others++].hold.id = *hold;
+}
+
 void ask_update(struct ask *a, struct event *e, const struct id *payment)
 {
     ask_begin(a, CMD_PAYMENT_UPDATE, e);

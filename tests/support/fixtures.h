@@ -102,6 +102,8 @@ void ask_cancel(struct ask *a, struct event *e, const struct id *booking);
 /* A booking that is to be paid; the provider takes amounts from ASK_AMOUNT_MIN on. */
 #define ASK_AMOUNT_MIN 50
 void ask_book(struct ask *a, struct event *e, const struct id *hold);
+/* Another hold that is to be booked with it. */
+void ask_book_also(struct ask *a, const struct id *hold);
 /* A fact about a payment that says nothing yet: the caller fills in c.update. */
 void ask_update(struct ask *a, struct event *e, const struct id *payment);
 void ask_refund(struct ask *a, struct event *e, const struct id *booking, int64_t amount);

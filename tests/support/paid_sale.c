@@ -45,20 +45,26 @@ struct sale sale_hold(struct client *client, struct event *event, uint32_t seat)
     return s;
 }
 
-void sale_book(struct sale *s, bool by_hand)
+static void book(struct sale *s, const struct sale *other, bool by_hand)
 {
     struct call call = {.c.kind = CMD_BOOKING_CREATE, .c.event = s->event};
     struct booking_create *op = call.c.booking_create = hf_alloc(sizeof *op);
     op->hold.id = s->hold.id;
+    if (other)
+        op->others[op->n_others++].hold.id = other->hold.id;
     op->email = SALE_EMAIL;
     op->email_len = strlen(SALE_EMAIL);
     op->captures_by_hand = by_hand;
     sale_ask(s->client, &call, VERDICT_CREATED);
+    assert_int_equal(op->hold.id.key, s->hold.id.key);
     s->booking = op->booking.id;
     s->payment = op->payment.id;
     s->number = op->payment.payment;
     call_close(&call);
 }
+
+void sale_book(struct sale *s, bool by_hand) { book(s, NULL, by_hand); }
+void sale_book_with(struct sale *s, const struct sale *other) { book(s, other, false); }
 
 struct call sale_update(const struct sale *s)
 {

@@ -30,6 +30,9 @@ void sale_on_event(struct client *client, struct event *event, enum command_kind
 struct sale sale_hold(struct client *client, struct event *event, uint32_t seat);
 /* Books the hold; `by_hand`: the card is authorized first and captured later. */
 void sale_book(struct sale *s, bool by_hand);
+/* Books it together with another hold, which takes no part in the sale then: it is the newer one.
+ */
+void sale_book_with(struct sale *s, const struct sale *other);
 /* Sells the hold without a payment. */
 void sale_confirm(const struct sale *s);
 void sale_cancel(const struct sale *s);

@@ -83,13 +83,16 @@ static void *put(char **next, const void *items, size_t n, size_t size)
     return copy;
 }
 
-/* Copies the row, its places and its owner into one block of memory. */
-static void hold_copy(const struct hold_row *from, struct hold_row *to)
+/* Copies the row, its places and its owner into one block of memory, behind room for `n_ids` ids.
+ */
+static void hold_copy(const struct hold_row *from, size_t n_ids, struct hold_row *to)
 {
+    size_t ids_len = n_ids * sizeof(struct id);
     *to = *from;
-    char *next = to->owned =
-        hf_alloc(from->n_prices * sizeof *from->prices + from->n_seats * sizeof *from->seats +
-                 from->n_areas * sizeof *from->areas + from->owner_len + 1);
+    to->owned = hf_alloc(ids_len + from->n_prices * sizeof *from->prices +
+                         from->n_seats * sizeof *from->seats + from->n_areas * sizeof *from->areas +
+                         from->owner_len + 1);
+    char *next = (char *)to->owned + ids_len;
     to->prices = put(&next, from->prices, from->n_prices, sizeof *from->prices);
     to->seats = put(&next, from->seats, from->n_seats, sizeof *from->seats);
     to->areas = put(&next, from->areas, from->n_areas, sizeof *from->areas);
@@ -112,8 +115,13 @@ static void booking_copy(struct paper *p, int64_t key, struct booking_row *to)
     if (!from)
         return;
     struct hold_row hold;
-    hold_copy(&paper_hold(p, key)->row, &hold);
+    struct id *ids;
+    hold_copy(&paper_hold(p, key)->row, p->holds.n, &hold);
     *to = *from;
+    to->merged = ids = hold.owned;
+    for (size_t i = 0; i < p->holds.n; i++) /* in the order of their keys */
+        if (p->holds.v[i].row.carrier.id.key == key)
+            ids[to->n_merged++] = p->holds.v[i].row.id;
     to->seats = hold.seats;
     to->n_seats = hold.n_seats;
     to->areas = hold.areas;
@@ -222,30 +230,31 @@ void paper_render(const struct command *c, struct buf *out)
     }
 }
 
+/* The hold, with what the ledger tells of its carrier. */
+static void read_hold(struct paper *p, int64_t key, struct hold_row *to)
+{
+    const struct paper_hold *hold = paper_hold(p, key);
+    if (!hold)
+        return;
+    hold_copy(&hold->row, 0, to);
+    const struct paper_hold *carrier = paper_hold(p, to->carrier.id.key);
+    if (carrier) {
+        to->carrier.status = carrier->row.status;
+        to->carrier.expires_at = carrier->row.expires_at;
+    }
+}
+
 /* Reads what the command names, as the worker does under the lock. */
 static void read_named(struct paper *p, struct command *c)
 {
-    if (c->kind == CMD_HOLD_CREATE && c->create.resumes) {
-        hold_row_close(&c->create.hold);
-        if (paper_hold(p, c->create.resumes))
-            hold_copy(&paper_hold(p, c->create.resumes)->row, &c->create.hold);
-    }
-    struct named_hold *named = command_named_hold(c);
-    if (!named)
-        return;
-    hold_row_close(&named->row);
-    struct paper_hold *hold = paper_hold(p, named->id.key);
-    if (hold)
-        hold_copy(&hold->row, &named->row);
-    struct money *money = NULL;
-    struct booking_row *booking = command_wants_booking(c, &money);
-    if (booking) {
-        booking_row_close(booking);
-        booking_copy(p, named->id.key, booking);
-    }
-    if (money) {
-        money_clear(money);
-        paper_money_read(p, named->id.key, money);
+    struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
+    size_t n = command_wants(c, wanted);
+    for (size_t i = 0; i < n; i++) {
+        read_hold(p, wanted[i].hold, wanted[i].ret);
+        if (wanted[i].ret_booking)
+            booking_copy(p, wanted[i].hold, wanted[i].ret_booking);
+        if (wanted[i].ret_money)
+            paper_money_read(p, wanted[i].hold, wanted[i].ret_money);
     }
     if (c->kind != CMD_PAYMENT_UPDATE)
         return;
@@ -375,7 +384,7 @@ static void write_places(struct paper *p, const struct hold_places_write *w)
     struct hold_row *row = &paper_hold(p, w->hold)->row, before = *row;
     struct hold_row after = before;
     assert_int_equal(before.fence, w->fence);
-    assert_int_equal(before.status, HOLD_ACTIVE);
+    assert_true(before.status == HOLD_ACTIVE || before.status == HOLD_CONFIRMED);
     after.amount = w->amount;
     after.seats = w->seats;
     after.areas = w->areas;
@@ -383,7 +392,7 @@ static void write_places(struct paper *p, const struct hold_places_write *w)
     after.n_seats = w->n_seats;
     after.n_areas = w->n_areas;
     after.n_prices = w->n_prices;
-    hold_copy(&after, row);
+    hold_copy(&after, 0, row);
     free(before.owned);
 }
 
@@ -391,7 +400,7 @@ static void write_holds(struct paper *p, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->holds_new.n; i++) {
         assert_null(paper_hold(p, b->holds_new.v[i].id.key));
-        hold_copy(&b->holds_new.v[i], &vec_push(&p->holds)->row);
+        hold_copy(&b->holds_new.v[i], 0, &vec_push(&p->holds)->row);
     }
     for (size_t i = 0; i < b->holds.n; i++) {
         const struct hold_write *w = &b->holds.v[i];
@@ -407,6 +416,12 @@ static void write_holds(struct paper *p, const struct ledger_batch *b)
     }
     for (size_t i = 0; i < b->places.n; i++)
         write_places(p, &b->places.v[i]);
+    for (size_t i = 0; i < b->merges.n; i++) {
+        struct hold_row *row = &paper_hold(p, b->merges.v[i].hold)->row;
+        assert_int_equal(row->status, HOLD_RELEASED);
+        assert_int_equal(row->carrier.id.key, b->merges.v[i].carrier_before);
+        row->carrier.id = paper_hold(p, b->merges.v[i].carrier)->row.id;
+    }
 }
 
 static void delete_sale(struct paper *p, const struct sale_write *sale)
@@ -442,6 +457,8 @@ static void write_sales(struct paper *p, const struct ledger_batch *b)
         row->reference_len = row->owner_len = row->email_len = 0;
         row->seats = NULL;
         row->areas = NULL;
+        row->merged = NULL;
+        row->n_merged = 0;
     }
     for (size_t i = 0; i < b->bookings.n; i++) {
         const struct booking_write *w = &b->bookings.v[i];

@@ -16,6 +16,8 @@ static const struct shortage *shortage_of(const struct command *command)
         return &command->change.shortage;
     case CMD_HOLD_CONFIRM:
         return &command->confirm.shortage;
+    case CMD_BOOKING_CREATE:
+        return &command->booking_create->shortage;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:
         return &command->block.shortage;
@@ -110,8 +112,9 @@ static void answer_limit(struct call *c, const char *what)
 /* Fields that are right by themselves and do not go together, or not with the hold. */
 static const char *conflict_of(const struct command *command)
 {
-    return command->kind == CMD_EVENT_CHANGE  ? command->event_change.conflict
-           : command->kind == CMD_HOLD_CHANGE ? command->change.conflict
+    return command->kind == CMD_EVENT_CHANGE     ? command->event_change.conflict
+           : command->kind == CMD_HOLD_CHANGE    ? command->change.conflict
+           : command->kind == CMD_BOOKING_CREATE ? command->booking_create->conflict
            : command->kind == CMD_SEAT_GET || command->kind == CMD_MAP_PAST
                ? "at is too long ago: rows of the event's log that it needs were pruned"
                : NULL;
@@ -134,6 +137,40 @@ static void answer_unknown(struct call *c)
         buf_lit(&c->http.out, ",\"hold\":");
         render_id("hold_", &id, false, &c->http.out);
     }
+    problem_close(&c->http);
+}
+
+/* The one of several holds for which they cannot be booked together; NULL: there is none, or it was
+ * named by a text that is no id. */
+static const struct id *refused_hold(const struct command *command)
+{
+    const struct named_hold *refused =
+        command->kind == CMD_BOOKING_CREATE ? command->booking_create->refused : NULL;
+    if (!refused || refused->id.key <= 0)
+        return NULL;
+    switch (command->verdict) {
+    case VERDICT_NO_SUCH_HOLD:
+    case VERDICT_BOOKING_EXISTS:
+    case VERDICT_HOLD_EXPIRED:
+    case VERDICT_HOLD_RELEASED:
+        return &refused->id;
+    default:
+        return NULL;
+    }
+}
+
+/* Refuses the booking of several holds, and says for which of them. */
+static void answer_refused_hold(struct call *c, const struct id *hold)
+{
+    const struct problem *problem = problem_of(c->command.verdict);
+    char id[ID_TEXT_SIZE], detail[256];
+    size_t len;
+    const char *usual = problem_detail(problem, &len);
+    id_format(id, "hold_", hold);
+    (void)snprintf(detail, sizeof detail, "%s: %.*s", id, (int)len, usual);
+    problem_open(&c->http, problem, detail);
+    buf_lit(&c->http.out, ",\"hold\":");
+    render_id("hold_", hold, false, &c->http.out);
     problem_close(&c->http);
 }
 
@@ -197,7 +234,10 @@ void call_answer(struct request *r)
         answer_unknown(c);
         break;
     default:
-        call_refuse(c, command->verdict, NULL);
+        if (refused_hold(command))
+            answer_refused_hold(c, refused_hold(command));
+        else
+            call_refuse(c, command->verdict, NULL);
         r->answer.why = command->err.msg;
     }
 }

@@ -1,7 +1,7 @@
-/* POST /v1/bookings: a buyer books a hold, to pay for it.  The booking is stored with the job that
- * creates the intent; then the request waits a moment for that job, so that the answer usually has
- * what the buyer needs to pay.  If the provider is slow, the answer comes without it, and a GET
- * shows it later.  On HTTP threads. */
+/* POST /v1/bookings: a buyer books a hold, or several as one, to pay for it.  The booking is stored
+ * with the job that creates the intent; then the request waits a moment for that job, so that the
+ * answer usually has what the buyer needs to pay.  If the provider is slow, the answer comes
+ * without it, and a GET shows it later.  On HTTP threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "json/fields.h"
 
 #define REFERENCE_CHARS_MAX 255
+#define HOLD_TEXT_MAX 255
 #define WAITS_MAX (3000 / CHECKOUT_WAIT_MS) /* 3 s in all */
 
 /* ---- reading the request ---- */
@@ -29,26 +30,73 @@ static bool is_email(const char *text, size_t len)
     return !memchr(at + 1, '@', len - (size_t)(at + 1 - text));
 }
 
-/* Callers who expect to book several holds at once are told what to do instead (docs/api.md,
- * "Change a hold"). */
+/* Reads an id; key 0: the text is none. */
+static struct id hold_id(const char *text, size_t len)
+{
+    struct id id = {0};
+    if (!id_parse(text, len, "hold_", &id))
+        id = (struct id){0};
+    return id;
+}
+
+/* Is the text the same as one of the list's first `n`? */
+static bool is_repeated(const json_t *list, size_t n)
+{
+    const json_t *text = json_array_get(list, n);
+    for (size_t i = 0; i < n; i++)
+        if (json_equal(json_array_get(list, i), text))
+            return true;
+    return false;
+}
+
+/* Reads `holds`.  ret_first is the text of the first. */
+static bool read_holds(const struct fields *f, struct booking_create *ret, struct text *ret_first)
+{
+    const json_t *list = NULL;
+    if (!field_array(f, "holds", REQUIRED, &list))
+        return false;
+    size_t n = json_array_size(list);
+    if (n < 2 || n > HOLDS_PER_BOOKING_MAX)
+        return field_fail(f, "holds", "must have 2 to 10 items");
+    for (size_t i = 0; i < n; i++) {
+        struct text id;
+        if (!item_text(f, "holds", list, i, HOLD_TEXT_MAX, &id.data, &id.len))
+            return false;
+        if (is_repeated(list, i))
+            return field_fail(f, "holds", "must name each hold once");
+        *(i ? &ret->others[i - 1].hold.id : &ret->hold.id) = hold_id(id.data, id.len);
+        *ret_first = i ? *ret_first : id;
+    }
+    ret->n_others = n - 1;
+    return true;
+}
+
+/* Reads the one hold, or the several.  ret_hold is the text of the first. */
+static bool read_named(const struct fields *f, struct booking_create *ret, struct text *ret_hold)
+{
+    if (json_object_get(f->object, "holds")) {
+        if (json_object_get(f->object, "hold"))
+            return field_fail(f, "holds", "must not be given together with hold");
+        return read_holds(f, ret, ret_hold);
+    }
+    if (!field_text(f, "hold", REQUIRED, 1, HOLD_TEXT_MAX, &ret_hold->data, &ret_hold->len))
+        return false;
+    ret->hold.id = hold_id(ret_hold->data, ret_hold->len);
+    return true;
+}
+
 static bool read_booking(struct call *c, struct booking_create *ret, struct text *ret_hold,
                          struct hf_err *err)
 {
-    static const char *const known[] = {"hold", "email", "reference", NULL};
+    static const char *const known[] = {"hold", "holds", "email", "reference", NULL};
     const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
-    if (f.object && json_object_get(f.object, "holds"))
-        return field_fail(&f, "holds",
-                          "cannot be booked together: put all places into one hold with PATCH");
-    if (!f.object || !fields_known(&f, known) ||
-        !field_text(&f, "hold", REQUIRED, 1, 255, &ret_hold->data, &ret_hold->len) ||
+    if (!f.object || !fields_known(&f, known) || !read_named(&f, ret, ret_hold) ||
         !field_text(&f, "email", NULLABLE, 3, EMAIL_LEN_MAX, &ret->email, &ret->email_len) ||
         !field_text(&f, "reference", NULLABLE, 0, REFERENCE_CHARS_MAX, &ret->reference,
                     &ret->reference_len))
         return false;
     if (ret->email && (ret->email_len > EMAIL_LEN_MAX || !is_email(ret->email, ret->email_len)))
         return field_fail(&f, "email", "must be an e-mail address");
-    if (!id_parse(ret_hold->data, ret_hold->len, "hold_", &ret->hold.id))
-        ret->hold.id.key = 0;
     return true;
 }
 

@@ -110,7 +110,7 @@ static void put_places(struct buf *out, const struct event *e, const uint32_t *s
 /* The booking that was made of the hold, or null. */
 static void put_booking_id(const struct hold_row *h, bool masked, struct buf *out)
 {
-    struct id id = {.key = h->id.key};
+    struct id id = {.key = h->carrier.id.key ? h->carrier.id.key : h->id.key};
     memcpy(id.secret, h->booking_secret, sizeof id.secret);
     buf_lit(out, ",\"booking\":");
     bool is_past = h->booking == BOOKING_FAILED && h->status == HOLD_ACTIVE;
@@ -136,6 +136,10 @@ void render_hold(const struct event *e, const struct hold_row *h, int64_t now, b
     buf_int(out, h->fence);
     put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
     put_booking_id(h, masked, out);
+    if (h->carrier.id.key) {
+        buf_lit(out, ",\"booked_with\":");
+        render_id("hold_", &h->carrier.id, masked, out);
+    }
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, h->created_at);
     buf_lit(out, ",\"expires_at\":");
@@ -238,6 +242,20 @@ static void put_payment_of(const struct booking_row *b, const struct money *mone
     buf_lit(out, "null");
 }
 
+/* All holds that the booking is of, if there are several. */
+static void put_holds(const struct booking_row *b, const struct id *first, struct buf *out)
+{
+    if (!b->n_merged)
+        return;
+    buf_lit(out, ",\"holds\":[");
+    put_id(out, "hold_", first);
+    for (uint32_t i = 0; i < b->n_merged; i++) {
+        buf_char(out, ',');
+        put_id(out, "hold_", &b->merged[i]);
+    }
+    buf_char(out, ']');
+}
+
 void render_booking(const struct event *e, const struct booking_row *b, const struct money *money,
                     bool shows_secret, struct buf *out)
 {
@@ -249,6 +267,7 @@ void render_booking(const struct event *e, const struct booking_row *b, const st
     buf_str(out, status_text(AUDIT_BOOKING, b->status));
     buf_lit(out, "\",\"hold\":");
     put_id(out, "hold_", &hold);
+    put_holds(b, &hold, out);
     buf_lit(out, ",\"event\":\"");
     buf_str(out, event_id_text(e));
     buf_char(out, '"');

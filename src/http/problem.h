@@ -51,6 +51,13 @@ extern const struct problem problem_invalid_request, problem_unauthorized, probl
     problem_headers_too_large, problem_internal, problem_not_implemented, problem_overloaded,
     problem_too_many_streams, problem_draining, problem_version_not_supported;
 
+/* The usual detail of a problem; *ret_len is its length. */
+static inline const char *problem_detail(const struct problem *problem, size_t *ret_len)
+{
+    *ret_len = problem->len - problem->head_len - (sizeof PROBLEM_NEXT - 1) - 2; /* its quotes */
+    return problem->text + problem->head_len + 1;
+}
+
 extern const char type_problem[]; /* application/problem+json */
 
 /* Appends all of the document but its last brace.  `detail` replaces the usual sentence unless it

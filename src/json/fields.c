@@ -261,14 +261,9 @@ bool field_bool(const struct fields *f, const char *name, enum need need, bool *
     return true;
 }
 
-bool field_text(const struct fields *f, const char *name, enum need need, size_t chars_min,
-                size_t chars_max, const char **ret, size_t *ret_len)
+static bool read_text(const struct fields *f, const char *name, const json_t *value,
+                      size_t chars_min, size_t chars_max, const char **ret, size_t *ret_len)
 {
-    const json_t *value = NULL;
-    if (!lookup(f, name, need, &value))
-        return false;
-    if (!value)
-        return true;
     if (!json_is_string(value))
         return field_fail(f, name, "must be a string");
     const char *text = json_string_value(value);
@@ -289,6 +284,23 @@ bool field_text(const struct fields *f, const char *name, enum need need, size_t
     *ret = text;
     *ret_len = len;
     return true;
+}
+
+bool field_text(const struct fields *f, const char *name, enum need need, size_t chars_min,
+                size_t chars_max, const char **ret, size_t *ret_len)
+{
+    const json_t *value = NULL;
+    if (!lookup(f, name, need, &value))
+        return false;
+    return !value || read_text(f, name, value, chars_min, chars_max, ret, ret_len);
+}
+
+bool item_text(const struct fields *f, const char *name, const json_t *list, size_t index,
+               size_t chars_max, const char **ret, size_t *ret_len)
+{
+    char item[64];
+    (void)snprintf(item, sizeof item, "%.32s[%zu]", name, index);
+    return read_text(f, item, json_array_get(list, index), 1, chars_max, ret, ret_len);
 }
 
 bool field_array(const struct fields *f, const char *name, enum need need, const json_t **ret)

@@ -48,6 +48,9 @@ HF_MUST_USE bool field_bool(const struct fields *f, const char *name, enum need 
 /* The limits are in characters, *ret_len is in bytes.  The text is borrowed from the object. */
 HF_MUST_USE bool field_text(const struct fields *f, const char *name, enum need need,
                             size_t chars_min, size_t chars_max, const char **ret, size_t *ret_len);
+/* Reads a text of a list, which is the field `name`.  It has at least one character. */
+HF_MUST_USE bool item_text(const struct fields *f, const char *name, const json_t *list,
+                           size_t index, size_t chars_max, const char **ret, size_t *ret_len);
 HF_MUST_USE bool field_array(const struct fields *f, const char *name, enum need need,
                              const json_t **ret);
 /* Reads a flat object of strings, numbers, booleans and nulls, as compact JSON text for free(). */

@@ -63,10 +63,11 @@ class Buyer {
     return expected(await this.till.post('/v1/holds', { event: this.event.id, seats }));
   }
 
-  // Books the hold, sometimes with a double click: both clicks get the same booking.
-  async book(hold) {
+  // Books the hold, and others with it, sometimes with a double click: both clicks get the same booking.
+  async book(hold, others) {
     const headers = { 'Idempotency-Key': newKey() };
-    const clicks = Array.from({ length: this.percent(15) ? 2 : 1 }, () => this.till.post('/v1/bookings', { hold: hold.id, email: 'a@example.org' }, headers));
+    const named = others.length ? { holds: [...others, hold].map(({ id }) => id) } : { hold: hold.id };
+    const clicks = Array.from({ length: this.percent(15) ? 2 : 1 }, () => this.till.post('/v1/bookings', { ...named, email: 'a@example.org' }, headers));
     const answers = (await Promise.all(clicks)).map(expected);
     assert.equal(new Set(answers.map((answer) => answer?.id)).size, 1, JSON.stringify(answers));
     return answers[0];
@@ -119,8 +120,8 @@ class Buyer {
     if (this.percent(15)) await Promise.all(Array.from({ length: 1 + this.random.below(2) }, async () => expected(await this.till.post(`/v1/bookings/${booking.id}/cancel`))));
   }
 
-  async checkout(hold) {
-    const made = await this.book(hold);
+  async checkout(hold, others) {
+    const made = await this.book(hold, others);
     if (!made) return null;
     this.till.noteEnd(made);
     const booking = await this.wait(made, ({ status, payment }) => status !== 'pending' || payment.status !== 'creating');
@@ -139,8 +140,10 @@ class Buyer {
     const hold = await this.hold();
     if (!hold) return;
     if (this.percent(10)) await this.renew(hold);
-    const booking = await this.checkout(hold);
-    if (booking && this.percent(20)) await this.checkout(hold); // again, if the first one failed
+    const others = []; // newer ones: they are merged into the first
+    while (others.length < 3 && this.percent(25)) others.push(await this.hold());
+    const booking = await this.checkout(hold, others.filter(Boolean));
+    if (booking && this.percent(20)) await this.checkout(hold, others.filter((other) => other && this.percent(50))); // again, if the first one failed
   }
 }
 

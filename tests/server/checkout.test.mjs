@@ -19,6 +19,12 @@ describe('a checkout', () => {
   after(async () => { try { await shop?.close(); } finally { await reap(); } });
 
   const createEvent = (fields) => server.createEvent({ areas: [{ name: 'Floor', price: 300, capacity: 20 }], ...fields });
+  // Three holds of one owner, for 4800 together.
+  const holdAll = async (event) => [
+    await server.take(event, { seats: ['S-A-1'], areas: { Floor: 1 }, owner: 'Ann' }),
+    await server.take(event, { seats: ['S-B-1'], areas: { Floor: 2 }, owner: 'Ann' }),
+    await server.take(event, { seats: ['S-B-2'], areas: { Floor: 3 }, owner: 'Ann' }),
+  ];
   const expired = (hold) => until('the hold has expired', async () => (await server.read(`/v1/holds/${hold.id}`)).status === 'expired');
 
   describe('begins', () => {
@@ -75,11 +81,6 @@ describe('a checkout', () => {
       }
       assertInvalid(await shop.book(hold, { reference: 'x'.repeat(256) }), 'reference');
       assertInvalid(await server.post('/v1/bookings', {}, { 'Idempotency-Key': newKey() }), 'hold');
-      const other = await server.grant(await createEvent(), 'S-A-1');
-      for (const fields of [{}, { hold: hold.id }]) {
-        assertInvalid(await server.post('/v1/bookings', { holds: [hold.id, other.id], ...fields }, { 'Idempotency-Key': newKey() }), 'holds cannot be booked together');
-      }
-      for (const { id } of [hold, other]) assert.deepEqual([(await server.read(`/v1/holds/${id}`)).status, (await server.read(`/v1/holds/${id}`)).booking], ['active', null]);
       for (const id of [NOWHERE, 'hold_x', 'x', `${hold.id.slice(0, -1)}${hold.id.endsWith('0') ? '1' : '0'}`]) assertProblem(await shop.book(id), 404, 'no_such_hold');
     });
 
@@ -367,6 +368,194 @@ describe('a checkout', () => {
     });
   });
 
+  describe('of several holds', () => {
+    const SEATS = ['S-A-1', 'S-B-1', 'S-B-2'];
+    const bookAll = (holds, fields = {}, headers = {}) =>
+      server.post('/v1/bookings', { holds: holds.map((hold) => hold.id ?? hold), ...fields }, { 'Idempotency-Key': newKey(), ...headers });
+    const statuses = async (...holds) => (await Promise.all(holds.map(({ id }) => server.read(`/v1/holds/${id}`)))).map(({ status }) => status);
+
+    it('has one payment, and the holds are one from then on', async () => {
+      const event = await createEvent();
+      const [a, b, c] = await holdAll(event);
+      const answer = await bookAll([b, c, a], { reference: 'basket', email: 'ann@shop.example' });
+      const booking = assertOk(answer, 201);
+      assert.deepEqual(Object.keys(booking).slice(0, 6), ['object', 'id', 'status', 'hold', 'holds', 'event']);
+      assert.deepEqual([booking.hold, booking.holds], [a.id, [a.id, b.id, c.id]]);
+      assert.deepEqual([booking.seats, booking.areas, booking.amount, booking.owner], [['S-A-1', 'S-B-1', 'S-B-2'], { Floor: 6 }, 4800, 'Ann']);
+      assert.deepEqual([booking.payment.amount, booking.reference], [4800, 'basket']);
+      assert.deepEqual(await shop.read(booking), booking);
+      assert.deepEqual(assertOk(await server.get(`/v1/bookings?event=${event.id}`)).data.map(({ holds }) => holds), [booking.holds]);
+      const carrier = await server.read(`/v1/holds/${a.id}`);
+      assert.deepEqual([carrier.seats, carrier.areas, carrier.amount, carrier.booking, carrier.status, 'booked_with' in carrier],
+        [booking.seats, booking.areas, 4800, booking.id, 'active', false]);
+      assert.ok(carrier.fence > c.fence);
+      for (const hold of [b, c]) { // they go on showing what they had, and what became of it
+        const { expires_in_ms: left, ...read } = await server.read(`/v1/holds/${hold.id}`);
+        const { expires_in_ms: was, ...had } = hold;
+        assert.deepEqual(read, { ...had, booking: booking.id, booked_with: a.id, expires_at: carrier.expires_at });
+        assert.ok(left > 0 && was > 0);
+        assertProblem(await server.patch(`/v1/holds/${hold.id}`, { fence: hold.fence, add: { seats: ['S-A-5'] } }), 409, 'booking_exists');
+        assertProblem(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, rescue: true }), 409, 'booking_exists');
+        assertProblem(await server.post(`/v1/holds/${hold.id}/renew`), 409, 'booking_exists');
+        assertProblem(await server.del(`/v1/holds/${hold.id}`), 409, 'booking_exists');
+        assertProblem(await shop.book(hold), 409, 'booking_exists');
+      }
+      await shop.seats(event, 'hhh', ...SEATS);
+      await server.restart();
+      assert.deepEqual(await shop.read(booking), booking);
+      await shop.pay(booking);
+      const sold = await shop.settled(booking, 'confirmed', 'succeeded');
+      assert.deepEqual([sold.holds, sold.payment.amount_received], [booking.holds, 4800]);
+      await shop.seats(event, 'bbb', ...SEATS);
+      assert.deepEqual(await statuses(a, b, c), ['confirmed', 'confirmed', 'confirmed']);
+      for (const [query, n] of [['confirmed', 3], ['released', 0], ['active', 0]]) {
+        assert.equal(assertOk(await server.get(`/v1/holds?event=${event.id}&status=${query}`)).data.length, n, query);
+      }
+      const { history } = await server.read(`/v1/events/${event.id}/seats/S-B-1`);
+      assert.deepEqual(history.filter(({ cause }) => cause !== 'renew').map(({ cause, hold }) => [cause, hold.slice(0, 16)]),
+        [['payment', a], ['change', a], ['book', b], ['hold', b]].map(([cause, { id }]) => [cause, id.slice(0, 16)]));
+      assert.deepEqual((await server.read(`/v1/audit?hold=${b.id}`)).data.map(({ object, from, to, cause }) => [object, from, to, cause]), [
+        ['hold', null, 'active', 'hold'], ['seat', 'available', 'held', 'hold'], ['area', 'available', 'held', 'hold'],
+        ['hold', 'active', 'released', 'book'], ['seat', 'held', 'available', 'book'], ['area', 'held', 'available', 'book']]);
+    });
+
+    it('costs what each place was held at, and nothing twice', async () => {
+      const event = await createEvent({ max_per_owner: 7, max_per_hold: 4 });
+      const first = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 }, owner: 'Ann' });
+      assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { S: 3000, Floor: 500 } }));
+      const second = await server.take(event, { seats: ['S-A-3', 'S-A-4'], areas: { Floor: 2 }, owner: 'Ann' });
+      assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { S: 9000, Floor: 9000 } }));
+      const booking = assertOk(await bookAll([first, second]), 201); // seven places, of which a hold may have four
+      assert.equal(booking.amount, 2 * 1000 + 300 + 2 * 3000 + 2 * 500);
+      assertProblem(await server.hold(event, 'S-B-1', { owner: 'Ann' }), 409, 'owner_limit');
+      await shop.pay(booking);
+      await shop.settled(booking, 'confirmed');
+    });
+
+    it('is sold at once where nothing is to be paid', async () => {
+      const event = await createEvent({ areas: [{ name: 'Floor', price: 0, capacity: 5 }] });
+      const [a, b] = [await server.take(event, { areas: { Floor: 2 } }), await server.take(event, { areas: { Floor: 1 } })];
+      const booking = assertOk(await bookAll([a, b]), 201);
+      assert.deepEqual([booking.status, booking.payment, booking.holds, booking.areas], ['confirmed', null, [a.id, b.id], { Floor: 3 }]);
+      assert.deepEqual(await statuses(a, b), ['confirmed', 'confirmed']);
+      assert.deepEqual(await shop.read(booking), booking);
+    });
+
+    it('is made of all of them or of none', async () => {
+      const [event, other] = [await createEvent(), await createEvent()];
+      const hold = (seats, fields = {}) => server.grant(event, seats, fields);
+      const a = await hold('S-A-1');
+      const released = await hold('S-A-2');
+      assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
+      const sold = await hold('S-A-3');
+      assertOk(await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence }), 201);
+      const pending = await hold('S-A-4');
+      assertOk(await shop.book(pending), 201);
+      const lapsed = await hold('S-A-5', { ttl_ms: 1000 });
+      const unknown = `${a.id.slice(0, -1)}${a.id.endsWith('0') ? '1' : '0'}`;
+      await expired(lapsed);
+      for (const [one, status, code] of [[released, 410, 'hold_released'], [sold, 409, 'booking_exists'], [pending, 409, 'booking_exists'],
+        [lapsed, 410, 'hold_expired'], [{ id: unknown }, 404, 'no_such_hold'], [{ id: NOWHERE }, 404, 'no_such_hold']]) {
+        const problem = assertProblem(await bookAll([a, one]), status, code);
+        assert.equal(problem.hold, one.id, code);
+        assert.ok(problem.detail.startsWith(`${one.id}: `), problem.detail);
+      }
+      assertProblem(await bookAll([a, 'hold_x']), 404, 'no_such_hold');
+      assertInvalid(await bookAll([a, await server.grant(other, 'S-A-1')]), 'holds must be of one event');
+      assertInvalid(await bookAll([a, await hold('S-B-1', { owner: 'Ann' })]), 'holds must be of one owner');
+      assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-2'], channel: 'house' }));
+      assertInvalid(await bookAll([a, await hold('S-B-2', { channel: 'house' })]), 'holds must be of one channel');
+      const b = await hold('S-B-3');
+      for (const body of [{ holds: [a.id] }, { holds: [] }, { holds: Array(11).fill(a.id) }, { holds: a.id }, { holds: [a.id, 7] }, { holds: [a.id, ''] },
+        { holds: null }, { holds: [a.id, a.id] }, { holds: [a.id, b.id], hold: a.id }]) {
+        assertInvalid(await server.post('/v1/bookings', body, { 'Idempotency-Key': newKey() }), 'holds');
+      }
+      for (const one of [a, b]) {
+        const kept = await server.read(`/v1/holds/${one.id}`);
+        assert.deepEqual([kept.status, kept.booking, kept.fence, kept.expires_at], ['active', null, one.fence, one.expires_at]);
+      }
+      assert.deepEqual(assertOk(await bookAll([b, a]), 201).holds, [a.id, b.id]);
+    });
+
+    it('is made once, by whoever is first', async () => {
+      const event = await createEvent();
+      const holds = await Promise.all(SEATS.map((seat) => server.grant(event, seat)));
+      const [a, b, c] = holds;
+      const answers = await Promise.all([[a, b], [b, c], [c, a], [a, b, c], [b, a], [c, b, a]].map((one) => bookAll(one)));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409]);
+      for (const answer of answers.filter(({ status }) => status !== 201)) assertProblem(answer, 409, 'booking_exists');
+      const { json: made } = answers.find(({ status }) => status === 201);
+      const shown = await Promise.all(holds.map(({ id }) => server.read(`/v1/holds/${id}`)));
+      assert.deepEqual(shown.filter(({ booking }) => booking).map(({ id }) => id).sort(), [...made.holds].sort());
+      await shop.seats(event, 'hhh', ...SEATS);
+    });
+
+    it('is repeated by its key, also elsewhere and after a restart', async () => {
+      const [a, b] = await holdAll(await createEvent());
+      const key = { 'Idempotency-Key': newKey() };
+      const first = assertOk(await bookAll([a, b], {}, key), 201);
+      for (let i = 0; i < 3; i++) {
+        const again = await bookAll([a, b], {}, key);
+        assert.deepEqual([again.status, again.headers['idempotency-replayed'], again.json.id, again.json.holds], [201, 'true', first.id, first.holds]);
+        if (!i) await server.restart();
+      }
+      assertProblem(await bookAll([b, a], {}, key), 422, 'idempotency_mismatch');
+    });
+
+    it('is tried again after a card was declined, or the payment failed', async () => {
+      const event = await createEvent();
+      const [a, b, c] = await holdAll(event);
+      const booking = assertOk(await bookAll([a, b]), 201);
+      assert.equal((await shop.pay(booking, CARD.declined)).status, 402);
+      await shop.shown(booking, 'refused', ({ payment }) => payment.last_error);
+      await shop.stripe.paymentIntents.cancel(booking.payment.intent);
+      const failed = await shop.settled(booking, 'failed', 'canceled');
+      assert.deepEqual(failed.holds, [a.id, b.id]);
+      assert.deepEqual(await statuses(a, b), ['active', 'active']);
+      assert.equal((await server.read(`/v1/holds/${b.id}`)).booking, null);
+      const again = assertOk(await bookAll([b, a]), 201);
+      assert.deepEqual([again.hold, again.holds, again.amount], [a.id, [a.id, b.id], booking.amount]);
+      await shop.stripe.paymentIntents.cancel(again.payment.intent);
+      await shop.settled(again, 'failed', 'canceled');
+      assert.deepEqual(assertProblem(await shop.book(b), 409, 'booking_exists').code, 'booking_exists');
+      const last = assertOk(await bookAll([a, c]), 201); // with one more
+      assert.deepEqual(last.holds, [a.id, b.id, c.id]);
+      await shop.pay(last);
+      await shop.settled(last, 'confirmed', 'succeeded');
+      await shop.seats(event, 'bbb', ...SEATS);
+    });
+
+    it('gives everything back when it is cancelled, and money in part before', async () => {
+      const event = await createEvent();
+      const [a, b, c] = await holdAll(event);
+      const booking = assertOk(await bookAll([a, b, c]), 201);
+      await shop.pay(booking);
+      await shop.settled(booking, 'confirmed', 'succeeded');
+      assertOk(await server.post(`/v1/bookings/${booking.id}/refund`, { amount: 1000 }));
+      await shop.shown(booking, 'refunded in part', ({ payment }) => payment.amount_refunded === 1000);
+      const cancelled = assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`, { reason: 'ill' }));
+      assert.deepEqual([cancelled.status, cancelled.holds], ['cancelled', booking.holds]);
+      const back = await shop.settled(booking, 'cancelled', 'refunded');
+      assert.equal(back.payment.amount_refunded, 4800);
+      await shop.seats(event, '...', ...SEATS);
+      assert.equal((await server.counts(event)).available, 40);
+      assert.deepEqual(await statuses(a, b, c), ['confirmed', 'confirmed', 'confirmed']); // as of one hold
+    });
+
+    it('ends for all of them when its hold is released', async () => {
+      const event = await createEvent();
+      const [a, b, c] = await holdAll(event);
+      const booking = assertOk(await bookAll([a, b, c]), 201);
+      assert.equal((await server.del(`/v1/holds/${a.id}`)).status, 204);
+      await shop.settled(booking, 'failed', 'canceled');
+      await shop.seats(event, '...', ...SEATS);
+      assert.deepEqual(await statuses(a, b, c), ['released', 'released', 'released']);
+      assert.equal((await server.del(`/v1/holds/${b.id}`)).status, 204);
+      assertProblem(await shop.book(b), 410, 'hold_released');
+      await Promise.all(SEATS.map((seat) => server.grant(event, seat)));
+    });
+  });
+
   // The webhooks are lost and the provider cannot be asked, so that the money is heard of only when it is mended.
   describe('whose money comes late', () => {
     const end = {
@@ -381,12 +570,19 @@ describe('a checkout', () => {
         });
       },
       archived: async ({ hold, event }) => { await expired(hold); assertOk(await server.post(`/v1/events/${event.id}/archive`)); },
+      several: async (late) => { for (const hold of late.holds) await expired(hold); },
       released: async ({ hold }) => assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204),
       evicted: async ({ hold }) => assertOk(await server.post(`/v1/holds/${hold.id}/evict`)),
       cancelled: async ({ booking }) => assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`)),
     };
-    const isShort = (how) => ['expired', 'dearer', 'taken', 'archived'].includes(how);
+    const isShort = (how) => ['expired', 'dearer', 'taken', 'archived', 'several'].includes(how);
     const made = {};
+
+    async function checkoutSeveral(event) {
+      const holds = await holdAll(event);
+      const answer = await server.post('/v1/bookings', { holds: holds.map(({ id }) => id) }, { 'Idempotency-Key': newKey() });
+      return { holds, booking: assertOk(answer, 201) };
+    }
 
     before(async () => {
       const { forward } = shop.relay;
@@ -395,7 +591,7 @@ describe('a checkout', () => {
       try {
         for (const how of Object.keys(end)) {
           const event = await createEvent(isShort(how) ? SHORT : {});
-          made[how] = { event, ...await shop.checkout(event, 'S-A-1') };
+          made[how] = { event, ...await (how === 'several' ? checkoutSeveral(event) : shop.checkout(event, 'S-A-1')) };
         }
         for (const [how, work] of Object.entries(end)) await work(made[how]);
         for (const { booking } of Object.values(made)) {
@@ -417,6 +613,13 @@ describe('a checkout', () => {
       assert.equal(rescued.status, 'confirmed');
       assert.ok(sold.fence > hold.fence);
       assert.equal(sold.fence, rescued.fence);
+    });
+
+    it('is sold with all places of several holds', async () => {
+      const { event, holds, booking } = made.several;
+      await shop.settled(booking, 'confirmed', 'succeeded');
+      await shop.seats(event, 'bbb', 'S-A-1', 'S-B-1', 'S-B-2');
+      for (const { id } of holds) assert.equal((await server.read(`/v1/holds/${id}`)).status, 'confirmed');
     });
 
     it('is sold at the price of its intent, although the price has risen', async () => {

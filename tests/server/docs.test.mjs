@@ -138,7 +138,10 @@ describe('the limits', () => {
 
   it('of numbers', () => {
     const [seats, rows, categories] = [n('model/limits.h', 'EVENT_SEATS_MAX'), n('venue/reader.h', 'ROWS_MAX'), n('model/limits.h', 'CATEGORIES_MAX')];
-    says('openapi.yaml', `at most ${seats} seats, ${rows} rows and ${categories} categories`, `One request names at most ${n('api/seats.c', 'BLOCK_SEATS_MAX')} seats`, `an event has at most ${n('model/limits.h', 'CHANNELS_MAX')}.`);
+    says('openapi.yaml', `at most ${seats} seats, ${rows} rows and ${categories} categories`, `One request names at most ${n('api/seats.c', 'BLOCK_SEATS_MAX')} seats`, `an event has at most ${n('model/limits.h', 'CHANNELS_MAX')}.`,
+      `2 to ${n('model/limits.h', 'HOLDS_PER_BOOKING_MAX')} of one event`, `at most ${n('model/limits.h', 'HOLD_PLACES_MAX')} places together`);
+    says('api.md', `2 to ${n('model/limits.h', 'HOLDS_PER_BOOKING_MAX')} of one event`, `which may have ${n('model/limits.h', 'HOLD_PLACES_MAX')} places`);
+    says('reference.md', `| holds that one request books together; their places | ${n('model/limits.h', 'HOLDS_PER_BOOKING_MAX')}; ${n('model/limits.h', 'HOLD_PLACES_MAX')} |`);
     says('plans.md', `| seats; rows; areas of the plan; categories | ${seats}; ${rows}; ${n('venue/plan_areas.c', 'AREAS_MAX')}; ${categories} |`);
     says('reference.md', `| seats, rows, categories, channels of an event | ${seats}; ${rows}; ${categories}; ${n('model/limits.h', 'CHANNELS_MAX')} |`, `| places of an area | ${n('venue/reader.h', 'AREA_CAPACITY_MAX')} |`,
       `| seats, and areas, that one request blocks or unblocks | ${n('api/seats.c', 'BLOCK_SEATS_MAX')}; ${n('model/limits.h', 'HOLD_PLACES_MAX')} |`,

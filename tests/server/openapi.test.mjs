@@ -275,7 +275,7 @@ describe('the server does what the document says', () => {
       changeHold: [{ fence: 1, add: places, remove: places }],
       renewHold: [{ ttl_ms: 1000 }],
       confirmHold: [{ fence: 1, reference: 'order-1' }],
-      createBooking: [{ hold: UNKNOWN.hold, email: 'a@b', reference: 'order-1' }],
+      createBooking: [{ hold: UNKNOWN.hold, email: 'a@b', reference: 'order-1' }, { holds: [UNKNOWN.hold, 'hold_2'] }],
       cancelBooking: [{ reason: 'rain' }],
       refundBooking: [{ amount: 1 }],
       eraseOwner: [{ owner: 'nobody' }],
@@ -572,6 +572,29 @@ describe('the server does what the document says', () => {
     await drive('listRefunds', 400, { parameters: { status: 'odd' } });
     await drive('listNotifications', 200, { as: 'seller' });
     await drive('listNotifications', 400, { parameters: { status: 'odd' } });
+  });
+
+  it('books several holds as one', async () => {
+    const [one, two] = [await hold({ seats: ['S-B-5'], owner: 'payer' }), await hold({ areas: { Floor: 1 }, owner: 'payer' })];
+    const bookAll = (holds, status) => drive('createBooking', status, { body: { holds: holds.map(({ id }) => id) }, headers: { 'Idempotency-Key': newKey() }, as: 'nobody' });
+    const released = await hold({ seats: ['S-B-6'], owner: 'payer' });
+    await drive('releaseHold', 204, { parameters: { hold: released.id } });
+    const gone = await bookAll([one, released], 410);
+    assert.deepEqual([gone.json.code, gone.json.hold], ['hold_released', released.id]);
+    assert.equal((await bookAll([one, { id: UNKNOWN.hold }], 404)).json.hold, UNKNOWN.hold);
+    const { json: booking } = await bookAll([two, one], 201);
+    assert.deepEqual([booking.hold, booking.holds], [one.id, [one.id, two.id]]);
+    for (const as of ['seller', 'admin']) {
+      const { json } = await drive('listHolds', 200, { parameters: { event: event.id, owner: 'payer', status: 'active' }, as });
+      assert.equal(json.data.filter(({ booked_with: carrier }) => carrier).length, 1);
+    }
+    const merged = { parameters: { hold: two.id } };
+    assert.equal((await drive('getHold', 200, { ...merged, as: 'nobody' })).json.booked_with, one.id);
+    for (const [id, body] of [['renewHold'], ['evictHold'], ['releaseHold'], ['confirmHold', { fence: 1 }], ['changeHold', { fence: 1, remove: { areas: { Floor: 1 } } }]]) {
+      assert.equal((await drive(id, 409, { ...merged, body })).json.code, 'booking_exists', id);
+    }
+    assert.equal((await bookAll([two, one], 409)).json.code, 'booking_exists');
+    await drive('releaseHold', 204, { parameters: { hold: one.id } });
   });
 
   it('says why a hold cannot be booked', async () => {

@@ -57,11 +57,13 @@ describe('erasing an owner', () => {
     const event = await server.createEvent();
     const held = await server.grant(event, 'S-A-1', { owner: 'Mary' });
     const headers = { 'Idempotency-Key': newKey() };
-    const asked = { hold: held.id, email: 'mary@shop.example', reference: 'order of Mary' };
+    const other = await server.grant(event, 'S-A-3', { owner: 'Mary' });
+    const asked = { holds: [held.id, other.id], email: 'mary@shop.example', reference: 'order of Mary' };
     assertOk(await server.post('/v1/bookings', asked, headers), 201);
     const paid = await sell(server, event, ['S-A-2'], { owner: 'Mary', email: 'mary@shop.example' });
     const { holds, bookings } = assertOk(await erase('Mary'));
-    assert.deepEqual([holds, bookings], [2, 2]);
+    assert.deepEqual([holds, bookings], [3, 2]);
+    for (const { id } of [held, other]) assert.equal((await server.read(`/v1/holds/${id}`)).owner, null);
     const again = await server.post('/v1/bookings', asked, headers);
     assert.equal(again.headers['idempotency-replayed'], 'true');
     assert.deepEqual([again.json.reference, again.json.owner, /mary/i.test(again.text)], [null, null, false]);
@@ -207,6 +209,10 @@ describe('an event on sale', () => {
     await sell(kept[1]);
     const cancelled = await sell(kept[2]);
     assertOk(await server.post(`/v1/bookings/${cancelled.id}/cancel`));
+    const pair = [await server.grant(event, 'S-B-1'), await server.grant(event, 'S-B-2')]; // booked together, and never paid
+    assertOk(await server.post('/v1/bookings', { holds: pair.map(({ id }) => id) }, { 'Idempotency-Key': newKey() }), 201);
+    await release(pair[0]);
+    kept.push(...pair);
     early = assertOk(await seat('S-A-1')).at;
     assertOk(await server.post(`/v1/holds/${changed.id}/renew`, {}));
     await release(changed);

@@ -27,7 +27,7 @@ export async function readAudit(server, query, limit = 1000) {
 // The transitions that each cause may make, per kind of object.  Places that were blocked for a channel return to it.
 const FREED = ['held>available', 'held>blocked'], HELD = ['available>held', 'blocked>held'];
 const PLACES = {
-  hold: HELD, release: FREED, evict: FREED, expire: FREED, change: [...HELD, ...FREED], confirm: ['held>booked'],
+  hold: HELD, release: FREED, evict: FREED, expire: FREED, book: FREED, change: [...HELD, ...FREED], confirm: ['held>booked'],
   rescue: ['available>booked', 'blocked>booked'], cancel: ['booked>available', 'booked>blocked', ...FREED],
   payment: ['held>booked', 'booked>available', 'booked>blocked'], // it frees places when the provider refuses to capture
   block: ['available>blocked'], unblock: ['blocked>available'],
@@ -42,6 +42,7 @@ const TRANSITIONS = {
   area: PLACES,
   hold: {
     hold: ['null>active'], renew: ['active>active'], change: ['active>active'], release: ['active>released'], evict: ['active>released'],
+    book: ['active>released'], // together with another, which gets its places
     expire: ['active>expired'], confirm: ['active>confirmed'], rescue: ['expired>confirmed'], payment: ['active>confirmed'], cancel: ['active>released'],
     restore: ['active>active', 'expired>expired'],
   },

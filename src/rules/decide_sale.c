@@ -208,6 +208,8 @@ enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_con
         return VERDICT_EVENT_CANCELLED;
     if (op->fence != hold->fence)
         return VERDICT_STALE_FENCE;
+    if (status == HOLD_EXPIRED && op->booking.status == BOOKING_CANCELLED)
+        return VERDICT_HOLD_EXPIRED; /* the seller has taken this sale back */
     if (status == HOLD_EXPIRED)
         return rescue(d, e, op, h);
     if (!h) /* live in the ledger and unknown to the view: a damaged row, which it did not load */

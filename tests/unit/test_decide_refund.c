@@ -451,6 +451,21 @@ static void a_seller_may_confirm_what_failed_to_be_paid(void **state)
     assert_int_equal(paper_booking(&shop.paper, ada.hold.key)->status, BOOKING_CONFIRMED);
 }
 
+/* A hold that ran out before the seller cancelled its booking is not sold after all. */
+static void a_sale_that_was_taken_back_is_not_rescued(void **state)
+{
+    (void)state;
+    struct ask a;
+    ada_books();
+    shop_pass_ms(&shop, DEF_MAX_MS);
+    assert_int_equal(buyer_cancelled(&ada), VERDICT_OK);
+    assert_int_equal(buyer_hold_status(&ada), HOLD_EXPIRED);
+    ask_confirm(&a, shop.event, &ada.hold, ada.fence, true);
+    assert_int_equal(shop_do(&shop, &a), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(buyer_booking(&ada), BOOKING_CANCELLED);
+    assert_int_equal(seat(0), SEAT_AVAILABLE);
+}
+
 static void attempts_to_pay_for_one_hold_are_limited(void **state)
 {
     (void)state;
@@ -909,6 +924,7 @@ int main(void)
         claim(numbers_are_never_given_twice),
         claim(a_booking_that_failed_may_be_followed_by_another),
         claim(a_seller_may_confirm_what_failed_to_be_paid),
+        claim(a_sale_that_was_taken_back_is_not_rescued),
         claim(attempts_to_pay_for_one_hold_are_limited),
         claim(a_job_that_is_tried_again_keeps_its_key_until_a_look_says_otherwise),
         claim(the_report_of_a_job_that_was_replaced_frees_its_lease),

@@ -130,11 +130,9 @@ enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
                           struct log_since *since, struct hf_err *err)
 {
     bool limits_before = e->terms->max_per_owner > 0;
-    enum hf_status status = HF_OK;
-    if (catch_up_changes_terms(e, since))
+    enum hf_status status = load_wanted(l, e, since, err);
+    if (status == HF_OK && catch_up_changes_terms(e, since)) /* last: the view has them then */
         status = load_terms(l, e, err);
-    if (status == HF_OK)
-        status = load_wanted(l, e, since, err);
     if (status != HF_OK)
         return status;
     bool limits_now = e->terms->max_per_owner > 0; /* what owners have booked is not counted yet */

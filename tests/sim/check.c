@@ -509,6 +509,12 @@ void check_view(struct fold *f, const struct sim_ledger *ledger, const struct se
     check_terms(e, sim_event(ledger, f->event));
 }
 
+bool is_caught_up(const struct fold *f, const struct sim_ledger *ledger, const struct server *s)
+{
+    const struct event *e = engine_event(s->engine, f->event);
+    return e && !e->stale && e->seq == sim_event(ledger, f->event)->clock.seq;
+}
+
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s)
 {
     const struct event *e = engine_event(s->engine, f->event);

@@ -49,7 +49,9 @@ void check_ledger(struct fold *f, const struct sim_ledger *ledger);
  * the terms of that moment or later ones.  An event that is marked stale is not looked at: it will
  * be loaded again before it is used. */
 void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
-/* The same, and that the view has everything that the ledger has. */
+/* Does the server have all of the ledger's log of this event? */
+bool is_caught_up(const struct fold *f, const struct sim_ledger *ledger, const struct server *s);
+/* The same as check_view, and that it has. */
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
 
 /* Claims that every captured payment is that of a confirmed booking, or owed back, or has been

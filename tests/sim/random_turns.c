@@ -287,6 +287,15 @@ static void check(struct run *r)
     check_money(r->world.ledger);
 }
 
+static bool all_have_heard(struct run *r)
+{
+    for (size_t i = 0; i < EVENTS; i++)
+        for (size_t s = 0; s < SERVERS; s++)
+            if (!is_caught_up(&r->views[s][i], r->world.ledger, &r->world.servers[s]))
+                return false;
+    return true;
+}
+
 /* Lets both servers finish what is queued and catch up; time stands still meanwhile. */
 static void check_agreement(struct run *r)
 {
@@ -300,7 +309,7 @@ static void check_agreement(struct run *r)
         for (size_t s = 0; s < SERVERS; s++)
             server_catch_up(&r->world.servers[s]);
         random_collect(r);
-        quiet = r->waiting.n ? 0 : quiet + 1;
+        quiet = r->waiting.n || !all_have_heard(r) ? 0 : quiet + 1;
     }
     assert_int_equal(r->waiting.n, 0);
     for (size_t i = 0; i < EVENTS; i++)

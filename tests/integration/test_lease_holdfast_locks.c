@@ -8,9 +8,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "net/http_client.h"
 #include "support/holdfastd_server.h"
+#include "support/port.h"
 #include "support/postgres_server.h"
 #include "support/proxy.h"
 
@@ -461,6 +463,22 @@ static void a_connection_that_goes_silent_does_not_end_the_session(void **state)
     proxy_stop(&proxy);
 }
 
+/* Where there is no other server to ask, giving up early gains nothing. */
+static void one_server_has_the_whole_timeout_for_its_handshake(void **state)
+{
+    (void)state;
+    int hole;
+    char url[64];
+    snprintf(url, sizeof url, "holdfasts://127.0.0.1:%d", port_free(&hole));
+    struct hf_options options = HF_OPTIONS(.timeout_ms = 1500);
+    struct hf_locks *locks = NULL;
+    struct hf_fault fault = {0};
+    int64_t from_ms = boot_ms();
+    assert_int_equal(hf_open(url, &options, &locks, &fault), HF_UNREACHABLE);
+    assert_true(boot_ms() - from_ms >= 1450);
+    close(hole);
+}
+
 static void a_change_of_the_master_goes_unnoticed(void **state)
 {
     (void)state;
@@ -524,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_restart_of_the_server_goes_unnoticed),
         cmocka_unit_test(a_lock_that_cannot_be_renewed_is_lost_at_its_deadline),
         cmocka_unit_test(a_connection_that_goes_silent_does_not_end_the_session),
+        cmocka_unit_test(one_server_has_the_whole_timeout_for_its_handshake),
         cmocka_unit_test(a_change_of_the_master_goes_unnoticed),
     };
     return cmocka_run_group_tests(claims, start, stop);

@@ -10,7 +10,8 @@
 #include "lease/holdfast/courier.h"
 #include "lease/holdfast/handle.h"
 
-#define CONNECT_TIMEOUT_MAX_MS 1000
+/* How long one of several servers may take to accept a connection before the next is asked. */
+#define CONNECT_SHARE_MS 1000
 /* How long the end of the sessions may take when the last handle is closed. */
 #define CLOSE_MS 500
 #define BODY_LEN_MAX ((size_t)8 << 20)
@@ -38,8 +39,9 @@ enum hf_result service_new(struct holdfast_address address, const struct lease_o
     for (size_t i = 0; i < address.n_servers; i++)
         service_announce(s, address.servers[i], true);
     s->announced_us = service_now_us(s);
-    int64_t connect_ms =
-        s->timeout_ms < CONNECT_TIMEOUT_MAX_MS ? s->timeout_ms : CONNECT_TIMEOUT_MAX_MS;
+    int64_t connect_ms = address.n_servers > 1 && s->timeout_ms > CONNECT_SHARE_MS
+                             ? CONNECT_SHARE_MS
+                             : s->timeout_ms;
     s->pool = http_pool_new(
         &(struct http_client_options){.connect_timeout_ms = connect_ms,
                                       .body_len_max = BODY_LEN_MAX,

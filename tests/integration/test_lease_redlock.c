@@ -74,6 +74,48 @@ static void a_server_that_hangs_costs_its_timeout_once(void **state)
     trio_stop(&t);
 }
 
+static void *resume_later(void *ctx)
+{
+    nap_ms(1000); /* four times as long as a server gets that nobody needs */
+    redis_server_resume(ctx);
+    return NULL;
+}
+
+/* Of three servers one has no vote, so the other two are needed: the call waits for both. */
+static void a_server_that_is_needed_has_the_whole_timeout(void **state)
+{
+    (void)state;
+    struct trio t;
+    int64_t last = 0;
+    trio_start_vouched(&t, "");
+    struct lease *l = open_redlock(t.url, 20000), *fresh = open_redlock(t.url, 20000);
+    use(l, &last);
+    redis_server_kill(&t.s[2]);
+    redis_server_again(&t.s[2]);
+    use(l, &last);
+    for (int i = 0; i < 3; i++) {
+        struct lease_request q = asks_for(60000);
+        struct lease_verdict v = {0};
+        struct hf_fault fault = {0};
+        pthread_t thread;
+        if (i == 2)
+            assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_DONE);
+        redis_server_pause(&t.s[0]);
+        assert_int_equal(pthread_create(&thread, NULL, resume_later, &t.s[0]), 0);
+        enum hf_result result = i == 2 ? lease_release(l, &q, 1, &v, &fault)
+                                       : lease_acquire(i ? fresh : l, &q, &v, &fault);
+        pthread_join(thread, NULL);
+        if (result != HF_DONE)
+            fail_msg("%d: %s", i, fault.msg);
+        assert_int_equal(v.result, HF_DONE);
+        if (i < 2)
+            assert_int_equal(release_again(l, &q), HF_DONE);
+    }
+    lease_close(fresh);
+    lease_close(l);
+    trio_stop(&t);
+}
+
 struct nonsense {
     int fd;
     pthread_t thread;
@@ -382,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_is_down_does_not_matter),
         cmocka_unit_test(a_server_that_hangs_costs_its_timeout_once),
+        cmocka_unit_test(a_server_that_is_needed_has_the_whole_timeout),
         cmocka_unit_test(a_server_that_answers_nonsense_does_not_matter),
         cmocka_unit_test(without_a_majority_the_message_says_which_servers_failed_and_why),
         cmocka_unit_test(an_attempt_that_got_a_part_of_the_servers_leaves_nothing),

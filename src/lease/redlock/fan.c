@@ -2,6 +2,7 @@
  *
  * Every command goes to every link before the first answer is read.  A call waits for all answers,
  * but once a majority has answered it waits for the others only until short_ms after the beginning.
+ * A server that is known not to count (join.c) is no part of that majority.
  * A server that was not in time becomes silent: nothing is read from its link any more, since an
  * answer could be taken for that of a later command.  The link stays open for releases, which the
  * server then executes after the request that it has not answered, in whatever state it is.  A
@@ -121,6 +122,28 @@ server_set fan_ready(const struct redlock *r)
     return set;
 }
 
+/* Was the server found not to count when it was last looked at? */
+static bool is_out(const struct redlock *r, size_t i)
+{
+    return !r->servers[i].state[0] && r->servers[i].look_us > 0;
+}
+
+static size_t count_useful(const struct redlock *r, server_set set)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_servers; i++)
+        n += set & bit_of(i) && !is_out(r, i);
+    return n;
+}
+
+bool fan_may_answer(const struct redlock *r)
+{
+    bool some = false;
+    for (size_t i = 0; i < r->n_servers; i++)
+        some = some || r->servers[i].is_silent;
+    return some && clock_boot_us(r->clock) < r->until_us;
+}
+
 void fan_connect(struct redlock *r, bool keep_silent)
 {
     server_set skipped = 0;
@@ -143,7 +166,7 @@ void fan_connect(struct redlock *r, bool keep_silent)
             skipped |= bit_of(i);
     }
     /* Without a majority, time is better spent on the servers that were slow or left alone. */
-    for (size_t i = 0; i < r->n_servers && count_of(open) < r->majority; i++) {
+    for (size_t i = 0; i < r->n_servers && count_useful(r, open) < r->majority; i++) {
         int64_t left_ms = (r->until_us - clock_boot_us(r->clock)) / 1000;
         if (!((open | skipped) & bit_of(i)) && left_ms > 0 && dial(r, i, left_ms))
             open |= bit_of(i);
@@ -227,7 +250,7 @@ static size_t awaited(const struct redlock *r, struct pollfd *files, size_t *whi
     *ret_patient = false;
     for (size_t i = 0; i < r->n_servers; i++) {
         const struct server *s = &r->servers[i];
-        *ret_answered += s->outcome == OUTCOME_ANSWERED;
+        *ret_answered += s->outcome == OUTCOME_ANSWERED && !is_out(r, i);
         if (s->outcome != OUTCOME_PENDING)
             continue;
         which[n] = i;

@@ -41,8 +41,10 @@ static bool is_refused(const struct redlock *r, const struct tally *t)
 static enum hf_result begin(struct redlock *r, int64_t limit_ms, struct hf_fault *fault)
 {
     fan_begin(r, limit_ms);
-    fan_connect(r, false);
-    redlock_join(r);
+    do { /* a server that was left behind may be needed: one of the others may not count */
+        fan_connect(r, false);
+        redlock_join(r);
+    } while (count_of(fan_ready(r)) < r->majority && fan_may_answer(r));
     server_set ready = fan_ready(r), all = bit_of(r->n_servers) - 1;
     return count_of(ready) >= r->majority ? HF_DONE
                                           : fan_fault(r, HF_UNREACHABLE, all & ~ready, fault);

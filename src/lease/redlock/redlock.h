@@ -133,11 +133,14 @@ void fan_begin(struct redlock *r, int64_t limit_ms);
  * is no majority without it; with keep_silent also then, if its link is silent, so that a release
  * can follow the request that was not answered. */
 void fan_connect(struct redlock *r, bool keep_silent);
+/* Is an answer overdue that may come before the call has to end? */
+bool fan_may_answer(const struct redlock *r);
 server_set fan_open(const struct redlock *r);  /* servers with a link that can be used */
 server_set fan_ready(const struct redlock *r); /* ... and that count */
 /* Sends the commands to all servers at once, and gathers the answers until until_us.  Once a
- * majority has answered, the others get until short_ms after the beginning.  Fills every server's
- * outcome; the caller frees the replies with fan_done. */
+ * majority has answered, without those that are known not to count, the others get until short_ms
+ * after the beginning.  Fills every server's outcome; the caller frees the replies with fan_done.
+ */
 void fan_run(struct redlock *r, const struct fan *fan);
 void fan_done(struct redlock *r);
 /* HF_UNREACHABLE or HF_UNKNOWN, with a message that says of each server in `failed` why. */

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/lock.h"
 #include "support/port.h"
 #include "support/proxy.h"
 
@@ -110,6 +111,49 @@ static void a_server_that_was_killed_keeps_its_leases(void **state)
     assert_true(zk_must_acquire(l, &b).fence > fence);
     assert_int_equal(zk_must_release(l, &b), HF_DONE);
     lease_close(l);
+}
+
+static void *resume_later(void *arg)
+{
+    nap_ms(1500);
+    zookeeper_server_resume(arg);
+    return NULL;
+}
+
+/* The client library leaves a silent server after two thirds of the session's timeout, which is as
+ * short as the TTL.  What only reads goes on with the next connection. */
+static void a_short_session_leaves_a_call_its_timeout(void **state)
+{
+    (void)state;
+    struct lease *holder = zk_must_open(server.url, 20000);
+    struct lease *l = zk_must_open(server.url, 20000);
+    struct lease_request held = zk_asks("patience", 30000, false);
+    struct lease_request a = zk_asks("patience", 1000, false), b = zk_asks("patience", 1000, true);
+    assert_int_equal(zk_must_acquire(holder, &held).result, HF_DONE);
+    assert_int_equal(zk_must_acquire(l, &a).result, HF_TAKEN);
+    assert_int_equal(zk_must_acquire(l, &b).result, HF_TAKEN);
+    for (int i = 0; i < 3; i++) {
+        struct lease_verdict v = {0};
+        struct lease_state s = {0};
+        struct hf_fault fault = {0};
+        pthread_t thread;
+        zookeeper_server_pause(&server);
+        assert_int_equal(pthread_create(&thread, NULL, resume_later, &server), 0);
+        enum hf_result result = i == 0   ? lease_acquire(l, &a, &v, &fault)
+                                : i == 1 ? lease_wait(l, &b, 3000, &fault)
+                                         : lease_inspect(l, "patience", 8, &s, &fault);
+        pthread_join(thread, NULL);
+        if (result != HF_DONE)
+            fail_msg("%d: %s", i, fault.msg);
+        if (i == 0)
+            assert_int_equal(v.result, HF_TAKEN);
+        if (i == 2)
+            assert_int_equal(s.n_holders, 1);
+        lease_state_close(&s);
+    }
+    assert_int_equal(zk_must_release(holder, &held), HF_DONE);
+    lease_close(l);
+    lease_close(holder);
 }
 
 /* All nodes are gone, and with them the sessions. */
@@ -285,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_place_whose_answer_was_lost_is_given_up),
         cmocka_unit_test(a_session_that_cannot_be_renewed_ends_before_another_holds),
         cmocka_unit_test(a_server_that_was_killed_keeps_its_leases),
+        cmocka_unit_test(a_short_session_leaves_a_call_its_timeout),
         cmocka_unit_test(a_server_that_lost_its_data_grants_locks_to_open_handles),
         cmocka_unit_test(a_server_without_a_quorum_says_so),
         cmocka_unit_test(refused_connections_are_named_at_once),

@@ -56,7 +56,12 @@ struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    must(lease_acquire(l, q, &v, &fault), &fault);
+    enum hf_result result;
+    int64_t end_ms = zk_now_ms() + 20000;
+    do
+        result = lease_acquire(l, q, &v, &fault);
+    while (result == HF_UNKNOWN && zk_now_ms() < end_ms);
+    must(result, &fault);
     return v;
 }
 

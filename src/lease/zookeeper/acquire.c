@@ -25,6 +25,7 @@ struct ask {
     int64_t until_us;
     bool is_new;  /* it had neither a lease nor a place before this call */
     bool written; /* a transaction was sent whose answer did not come */
+    bool again;   /* nothing was written, and there is time to ask again */
 };
 
 static bool is_conflict(int rc)
@@ -375,6 +376,7 @@ static enum hf_result run(struct ask *a, int rc, struct hf_fault *fault)
         taken(a, 0); /* it was others' turn all the time */
         rc = ZOK;
     }
+    a->again = !a->written && zk_may_ask_again(rc, a->until_us);
     return rc == ZOK ? HF_DONE : zk_failure(a->h->family, rc, a->written, fault);
 }
 
@@ -436,18 +438,29 @@ static void end(struct ask *a)
     zk_session_put(a->s);
 }
 
+static enum hf_result ask_once(struct ask *a, struct hf_fault *fault)
+{
+    struct zk_handle *h = a->h;
+    a->is_new = a->again = false;
+    enum hf_result result = begin(a, fault);
+    if (result == HF_BAD_REQUEST)
+        h->lease.ttl_min_ms = h->family->ttl_min_ms;
+    if (result != HF_DONE)
+        return result;
+    if (!is_far(a))
+        result = run(a, may_claim_at_once(a) ? claim(a, false) : ZNONODE, fault);
+    end(a);
+    return result;
+}
+
 enum hf_result zk_acquire(struct lease *l, const struct lease_request *q, struct lease_verdict *v,
                           struct hf_fault *fault)
 {
     struct zk_handle *h = zk_handle_of(l);
     struct ask a = {.h = h, .q = q, .v = v, .until_us = zk_until_us(h, 1)};
-    enum hf_result result = begin(&a, fault);
-    if (result == HF_BAD_REQUEST)
-        h->lease.ttl_min_ms = h->family->ttl_min_ms;
-    if (result != HF_DONE)
-        return result;
-    if (!is_far(&a))
-        result = run(&a, may_claim_at_once(&a) ? claim(&a, false) : ZNONODE, fault);
-    end(&a);
+    enum hf_result result;
+    do
+        result = ask_once(&a, fault);
+    while (a.again);
     return result;
 }

@@ -172,13 +172,19 @@ static bool is_unused(const struct zk_session *s)
     return s->uses == 0 && s->awaiting == 0 && s->n_entries == 0;
 }
 
-/* Any session, a connected one if there is one; NULL: there is none. */
+/* Any session, a connected one if there is one; NULL: there is none.  The longest is the one that
+ * a silent server costs its connection last. */
 static struct zk_session *choose_any(const struct zk_family *f)
 {
     struct zk_session *any = NULL;
     for (size_t i = 0; i < ZK_SESSIONS_MAX; i++) {
         struct zk_session *s = f->sessions[i];
-        if (s && s->state != ZK_ENDED && !s->stop && (!any || is_ready(s, false)))
+        if (!s || s->state == ZK_ENDED || s->stop)
+            continue;
+        bool is_better = any && is_ready(s, false) != is_ready(any, false)
+                             ? is_ready(s, false)
+                             : !any || s->ttl_ms > any->ttl_ms;
+        if (is_better)
             any = s;
     }
     return any;

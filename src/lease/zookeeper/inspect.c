@@ -154,17 +154,20 @@ enum hf_result zk_inspect(struct lease *l, const char *key, size_t key_len, stru
     struct zk_session *s;
     zk_lock_path(h->family, key, key_len, path);
     end_overdue(h->family, path, until_us);
-    enum hf_result result = zk_session_get(h->family, 0, until_us, &s, fault);
-    if (result != HF_DONE)
-        return result;
-    struct lease_state state = {0};
-    int rc = inspect_with(h, s, path, until_us, &state);
-    zk_session_put(s);
-    if (rc == ZOK) {
-        *ret = state;
-        return HF_DONE;
-    }
-    lease_state_close(&state);
+    int rc;
+    do {
+        enum hf_result result = zk_session_get(h->family, 0, until_us, &s, fault);
+        if (result != HF_DONE)
+            return result;
+        struct lease_state state = {0};
+        rc = inspect_with(h, s, path, until_us, &state);
+        zk_session_put(s);
+        if (rc == ZOK) {
+            *ret = state;
+            return HF_DONE;
+        }
+        lease_state_close(&state);
+    } while (zk_may_ask_again(rc, until_us));
     return zk_failure(h->family, rc, false, fault);
 }
 
@@ -229,22 +232,16 @@ static int read_names(struct zk_session *s, const char *prefix, size_t prefix_le
     return rc == ZNONODE ? ZOK : rc; /* servers that have lost their data have no root */
 }
 
-enum hf_result zk_list_names(struct lease *l, const char *prefix, size_t prefix_len,
-                             lease_each_name *each, void *ctx, struct hf_fault *fault)
+/* Each name is told once all of them have been read. */
+static int list_with(struct zk_handle *h, struct zk_session *s, const char *prefix,
+                     size_t prefix_len, lease_each_name *each, void *ctx)
 {
-    struct zk_handle *h = zk_handle_of(l);
-    int64_t until_us = zk_until_us(h, 1);
-    struct zk_session *s;
-    enum hf_result result = zk_session_get(h->family, 0, until_us, &s, fault);
-    if (result != HF_DONE)
-        return result;
     struct names names = {0}, used = {0};
-    int rc = read_names(s, prefix, prefix_len, until_us, &names);
+    int rc = read_names(s, prefix, prefix_len, zk_until_us(h, 1), &names);
     for (size_t i = 0; i < names.all.n && rc == ZOK; i += WINDOW) {
         size_t n = names.all.n - i < WINDOW ? names.all.n - i : WINDOW;
         rc = keep_used(s, names.all.v + i, n, zk_until_us(h, 1), &used);
     }
-    zk_session_put(s);
     bool more = rc == ZOK;
     for (size_t i = 0; i < used.all.n && more; i++)
         more = each(ctx, used.all.v[i]);
@@ -252,6 +249,23 @@ enum hf_result zk_list_names(struct lease *l, const char *prefix, size_t prefix_
         free(names.all.v[i]);
     vec_close(&names.all);
     vec_close(&used.all);
+    return rc;
+}
+
+enum hf_result zk_list_names(struct lease *l, const char *prefix, size_t prefix_len,
+                             lease_each_name *each, void *ctx, struct hf_fault *fault)
+{
+    struct zk_handle *h = zk_handle_of(l);
+    int64_t until_us = zk_until_us(h, 1);
+    int rc;
+    do {
+        struct zk_session *s;
+        enum hf_result result = zk_session_get(h->family, 0, until_us, &s, fault);
+        if (result != HF_DONE)
+            return result;
+        rc = list_with(h, s, prefix, prefix_len, each, ctx);
+        zk_session_put(s);
+    } while (zk_may_ask_again(rc, until_us));
     return rc == ZOK ? HF_DONE : zk_failure(h->family, rc, false, fault);
 }
 
@@ -283,12 +297,17 @@ enum hf_result zk_break(struct lease *l, const char *key, size_t key_len, struct
     char path[ZK_LOCK_SIZE];
     struct zk_session *s;
     zk_lock_path(h->family, key, key_len, path);
-    enum hf_result result = zk_session_get(h->family, 0, until_us, &s, fault);
-    if (result != HF_DONE)
-        return result;
-    int rc = zk_list_read(s, path, until_us, &h->list);
-    for (size_t i = 0; i < h->list.holders.n && rc == ZOK; i++)
-        rc = break_one(s, path, &h->list.holders.v[i], until_us);
-    zk_session_put(s);
-    return rc == ZOK ? HF_DONE : zk_failure(h->family, rc, true, fault);
+    bool written;
+    int rc;
+    do {
+        enum hf_result result = zk_session_get(h->family, 0, until_us, &s, fault);
+        if (result != HF_DONE)
+            return result;
+        rc = zk_list_read(s, path, until_us, &h->list);
+        written = rc == ZOK;
+        for (size_t i = 0; i < h->list.holders.n && rc == ZOK; i++)
+            rc = break_one(s, path, &h->list.holders.v[i], until_us);
+        zk_session_put(s);
+    } while (!written && zk_may_ask_again(rc, until_us));
+    return rc == ZOK ? HF_DONE : zk_failure(h->family, rc, written, fault);
 }

@@ -172,6 +172,11 @@ static enum hf_result look(struct turn *t, struct hf_fault *fault)
     zk_session_put(s);
     if (rc == ZNOTHING || rc == ZNONODE)
         return HF_DONE;
+    if (zk_may_ask_again(rc, until_us)) {
+        t->h->watched[0] = '\0'; /* it may have fired */
+        t->look_us = 0;
+        return HF_TAKEN;
+    }
     return rc == ZOK ? HF_TAKEN : zk_failure(f, rc, false, fault);
 }
 

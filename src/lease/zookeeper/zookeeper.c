@@ -59,6 +59,11 @@ enum hf_result zk_failure(const struct zk_family *f, int rc, bool written, struc
                      f->address.hosts, what);
 }
 
+bool zk_may_ask_again(int rc, int64_t until_us)
+{
+    return rc == ZOPERATIONTIMEOUT && wait_now_us() < until_us;
+}
+
 /* ---- handles ---- */
 
 static void zk_close(struct lease *l)

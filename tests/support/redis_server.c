@@ -128,6 +128,14 @@ static bool spawn(struct redis_server *s)
     return false;
 }
 
+/* A sentinel that was kept from running for two seconds distrusts its clock, and replaces no
+ * primary for the next thirty (TILT).  Redis before 7.0 has no such setting. */
+static void never_tilt(const struct redis_server *sentinel)
+{
+    char answer[64];
+    redis_server_ask(sentinel, "SENTINEL DEBUG TILT-TRIGGER 600000", answer, sizeof answer);
+}
+
 bool redis_server_start(struct redis_server *s)
 {
     snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis-XXXXXX");
@@ -137,7 +145,10 @@ bool redis_server_start(struct redis_server *s)
     s->bus_port = s->cluster ? port_free(NULL) : 0; /* by this process, which keeps the claim */
     snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
     snprintf(s->unix_url, sizeof s->unix_url, "unix:%s", s->socket);
-    return spawn(s);
+    bool runs = spawn(s);
+    if (runs && s->watched)
+        never_tilt(s);
+    return runs;
 }
 
 void redis_server_kill(struct redis_server *s)

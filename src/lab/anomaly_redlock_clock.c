@@ -3,6 +3,7 @@
  * R2 expires the key at once.  Another client gets R2 and R3: two holders, each with a majority. No
  * client can notice.  The fence does not depend on clocks: R2 counted the first grant, so the
  * second holder's fence is larger, and the target refuses the first. */
+#include "lab/scene_client.h"
 #include "lab/scene_nodes.h"
 
 static void break_r2(struct scene *s)
@@ -14,7 +15,7 @@ static void break_r2(struct scene *s)
 
 static void play(struct scene *s, bool is_protected)
 {
-    scene_redlock_forgets(s, is_protected, break_r2);
+    scene_redlock_forgets(s, is_protected, break_r2, SCENE_WAIT_S);
 }
 
 const struct anomaly anomaly_redlock_clock = {

@@ -15,7 +15,7 @@ static void break_r2(struct scene *s)
 
 static void play(struct scene *s, bool is_protected)
 {
-    scene_redlock_forgets(s, is_protected, break_r2);
+    scene_redlock_forgets(s, is_protected, break_r2, 0);
 }
 
 const struct anomaly anomaly_redlock_restart = {

@@ -22,6 +22,10 @@
 /* Exit statuses of `holdfast run`. */
 #define NOT_GRANTED 75
 #define UNREACHABLE 69
+#define LOST 76
+/* How often a lock is taken anew that was lost before its fence was read: a process that stands
+ * still on a busy machine may outlast a short TTL. */
+#define TRIES 5
 
 /* ---- the process ---- */
 
@@ -77,6 +81,23 @@ static bool read_fence(int fd, int64_t timeout_us, char ret[FENCE_SIZE])
     return false;
 }
 
+/* Starts the process of `who` and reads its fence.  Returns false if there is none. */
+static bool start_and_read(struct scene *s, const char *who, const struct scene_client *how,
+                           char ret[FENCE_SIZE])
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        scene_fail(s, "pipe: %s", strerror(errno));
+        return false;
+    }
+    *scene_pid(s, who) = start(s, how, ends[1]);
+    (void)close(ends[1]);
+    bool granted = *scene_pid(s, who) > 0 &&
+                   read_fence(ends[0], GRANT_US_MAX + how->wait_s * INT64_C(1000000), ret);
+    (void)close(ends[0]);
+    return granted;
+}
+
 /* ---- the scene ---- */
 
 /* The exit status of the process of `who`, which has ended or is ended now. */
@@ -97,24 +118,19 @@ static int exit_status(struct scene *s, const char *who)
 
 const char *scene_client_lock(struct scene *s, const char *who, const struct scene_client *how)
 {
-    int ends[2];
     char fence[FENCE_SIZE], why[160];
+    int status = LOST;
     if (s->failed)
         return NULL;
     size_t step = scene_request(s, who, how->to, "holdfast run --lock %s --ttl %ds --wait %ds A-1",
                                 how->shown, how->ttl_s, how->wait_s);
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        scene_fail(s, "pipe: %s", strerror(errno));
-        return NULL;
+    for (int i = 0; i < TRIES && status == LOST; i++) {
+        if (start_and_read(s, who, how, fence))
+            return scene_answer(s, step, "fence %s", fence) + strlen("fence ");
+        status = s->failed ? -1 : exit_status(s, who);
     }
-    *scene_pid(s, who) = start(s, how, ends[1]);
-    (void)close(ends[1]);
-    bool granted = *scene_pid(s, who) > 0 &&
-                   read_fence(ends[0], GRANT_US_MAX + how->wait_s * INT64_C(1000000), fence);
-    (void)close(ends[0]);
-    if (granted)
-        return scene_answer(s, step, "fence %s", fence) + strlen("fence ");
-    int status = exit_status(s, who);
+    if (s->failed)
+        return NULL;
     launch_last_line(s->servers->dir, LOG, why);
     if (status == NOT_GRANTED || status == UNREACHABLE)
         (void)scene_answer(s, step, "exit %d: %s", status, why);
@@ -179,17 +195,16 @@ void scene_client_sell(struct scene *s, const char *who, const char *fence)
 
 #define TTL_THAT_ENDS_S 2 /* during the scene */
 #define TTL_THAT_LASTS_S 30
-#define WAIT_S 20
 
 void scene_client_sleeps(struct scene *s, const char *url, const char *shown, const char *to,
                          bool with_fence)
 {
-    struct scene_client how = {.url = url, .shown = shown, .to = to, .ttl_s = TTL_THAT_ENDS_S};
+    struct scene_client how = {
+        .url = url, .shown = shown, .to = to, .ttl_s = TTL_THAT_ENDS_S, .wait_s = SCENE_WAIT_S};
     const char *ann = scene_client_lock(s, "Ann", &how);
     bool ann_buys = ann && scene_client_finds_it_free(s, "Ann");
     scene_client_stop(s, "Ann");
     how.ttl_s = TTL_THAT_LASTS_S;
-    how.wait_s = WAIT_S;
     const char *bob = scene_client_lock(s, "Bob", &how);
     if (bob && scene_client_finds_it_free(s, "Bob"))
         scene_client_sell(s, "Bob", with_fence ? bob : NULL);

@@ -12,6 +12,8 @@ struct scene_client {
     int ttl_s;
     int wait_s; /* 0: do not wait */
 };
+/* Long enough for a server or a client that stands still for a while on a busy machine. */
+#define SCENE_WAIT_S 20
 
 /* Starts the process and records the step.  Returns the fence, as text that is valid until the side
  * is closed, or NULL if the lock was not granted. */

@@ -194,7 +194,7 @@ static void forgets_article(struct scene *s, void (*break_r2)(struct scene *s))
         scene_client_sell(s, "Ann", NULL);
 }
 
-static void forgets_driver(struct scene *s, void (*break_r2)(struct scene *s))
+static void forgets_driver(struct scene *s, void (*break_r2)(struct scene *s), int wait_s)
 {
     char url[SERVER_URL_SIZE];
     scene_client_prepare(s);
@@ -209,6 +209,7 @@ static void forgets_driver(struct scene *s, void (*break_r2)(struct scene *s))
     bool ann_buys = ann && scene_client_finds_it_free(s, "Ann");
     break_r2(s);
     scene_redlock_url(s, NULL, url);
+    how.wait_s = wait_s;
     const char *bob = scene_client_lock(s, "Bob", &how);
     if (bob)
         scene_think(s, "R2 and R3: the lock is mine.");
@@ -220,8 +221,12 @@ static void forgets_driver(struct scene *s, void (*break_r2)(struct scene *s))
         scene_client_sell(s, "Ann", ann);
 }
 
-void scene_redlock_forgets(struct scene *s, bool is_protected, void (*break_r2)(struct scene *s))
+void scene_redlock_forgets(struct scene *s, bool is_protected, void (*break_r2)(struct scene *s),
+                           int wait_s)
 {
-    (is_protected ? forgets_driver : forgets_article)(s, break_r2);
+    if (is_protected)
+        forgets_driver(s, break_r2, wait_s);
+    else
+        forgets_article(s, break_r2);
     scene_judge_tickets(s);
 }

@@ -33,8 +33,9 @@ void scene_redlock_url(struct scene *s, const char *cut_off, char ret[SERVER_URL
 void scene_redlock_vouch(struct scene *s);
 
 /* The scene of a Redlock server that forgets: Ann, who cannot reach R3, has the lock on R1 and R2;
- * break_r2 makes R2 forget it; Bob then asks for the lock.  Both buy if they believe that they may.
- */
-void scene_redlock_forgets(struct scene *s, bool is_protected, void (*break_r2)(struct scene *s));
+ * break_r2 makes R2 forget it; Bob then asks for the lock, and waits for wait_s if our driver does
+ * not grant it.  Both buy if they believe that they may. */
+void scene_redlock_forgets(struct scene *s, bool is_protected, void (*break_r2)(struct scene *s),
+                           int wait_s);
 
 #endif

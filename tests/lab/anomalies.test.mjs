@@ -102,7 +102,10 @@ describe('holdfast lab anomalies', () => {
       const [harmed, fenced] = sides(name);
       assert.equal(harmed.evidence, 'A-1 has 2 tickets: Bob and Ann', name);
       assert.equal(fenced.evidence, 'A-1 has 1 ticket: Bob', name);
-      const [ann, bob] = fenced.steps.filter(({ text }) => text.startsWith('holdfast run')).map(({ answer }) => BigInt(answer.match(/^fence (\d+)$/)[1]));
+      const [ann, bob] = fenced.steps.filter(({ text }) => text.startsWith('holdfast run')).map(({ answer }) => {
+        assert.match(answer, /^fence \d+$/, `${name}: ${answer}`);
+        return BigInt(answer.slice('fence '.length));
+      });
       assert.ok(bob > ann, `${name}: ${ann} ${bob}`);
       assert.match(answers(fenced), new RegExp(`ERROR SF001: fence ${ann} is stale`), name);
       assert.doesNotMatch(answers(harmed), /ERROR/, name);

@@ -35,6 +35,8 @@ struct backend {
     void (*stop)(struct backend *b);
     void (*restart)(struct backend *b); /* NULL: no server; handles are reopened */
     void (*flush)(struct backend *b);   /* forgets everything; NULL: impossible */
+    /* Would a lease of this lock that was granted survive a restart now?  NULL: any would. */
+    bool (*is_stored)(struct backend *b, const char *key);
     /* Makes a URL of the same back end at another port of 127.0.0.1; NULL: it has no port. */
     void (*url_at)(struct backend *b, int port, char *ret, size_t size);
     int port;

@@ -506,6 +506,9 @@ static void restart_keeps_what_is_promised(void **state)
     if (w->info->fence != HF_FENCE_NONE)
         assert_true(a.v.fence > last);
     last = a.v.fence;
+    for (int64_t end_ms = now_ms() + 20000;
+         w->backend->is_stored && !w->backend->is_stored(w->backend, key) && now_ms() < end_ms;)
+        assert_int_equal(renew(w->l, &a), HF_DONE);
     if (w->backend->restart) {
         w->backend->restart(w->backend); /* the handle stays open and reconnects */
     } else {

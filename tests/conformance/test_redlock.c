@@ -65,6 +65,24 @@ static void stop(struct backend *b)
         redis_server_stop(&servers[i]);
 }
 
+/* A grant needs two of them, and one that is kept from running may have missed it.  A renewal puts
+ * the lease there. */
+static bool is_stored(struct backend *b, const char *key)
+{
+    (void)b;
+    bool all = true;
+    for (int i = 0; i < 2; i++) {
+        char command[256], answer[64];
+        snprintf(command, sizeof command,
+                 "EVAL \"redis.call('SELECT', 3) "
+                 "return redis.call('EXISTS', 'holdfast:{%s}:redlock')\" 0",
+                 key);
+        redis_server_ask(&servers[i], command, answer, sizeof answer);
+        all = all && strcmp(answer, ":1\r\n") == 0;
+    }
+    return all;
+}
+
 /* One of them forgets everything; from then on it has no vote. */
 static void restart(struct backend *b)
 {
@@ -80,6 +98,7 @@ int main(void)
                         .start = start,
                         .stop = stop,
                         .restart = restart,
+                        .is_stored = is_stored,
                         .url_at = url_at};
     return conformance_run(&b);
 }

@@ -74,6 +74,8 @@ enum hf_result try_acquire(struct lease *l, struct party *p)
 
 enum hf_result acquire(struct lease *l, struct party *p)
 {
+    if (p->r.ttl_ms < LONG_MS)
+        return acquire_again(l, p);
     must(try_acquire(l, p), &p->fault);
     return p->v.result;
 }

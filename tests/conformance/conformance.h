@@ -97,7 +97,9 @@ void party_init(struct party *p, const char *key);
 void party_queued(struct party *p, const char *key);
 struct lease_request *party_new_owner(struct party *p);
 
-/* The call must return HF_DONE; returns its verdict. */
+/* The call must return HF_DONE; returns its verdict.  Where the server's patience with a client is
+ * as short as the TTL, a short one may not outlast a pause of the machine: then the answer is lost,
+ * and acquire asks again. */
 enum hf_result acquire(struct lease *l, struct party *p);
 enum hf_result renew(struct lease *l, struct party *p);
 enum hf_result release(struct lease *l, struct party *p);

@@ -225,7 +225,7 @@ static void fences_grow_over_release_expiry_and_breaking(void **state)
     p.r.ttl_ms = w->info->ttl_min_ms;
     assert_int_equal(acquire(w->l, &p), HF_DONE);
     last = p.v.fence;
-    party_new_owner(&p);
+    party_new_owner(&p)->ttl_ms = LONG_MS;
     acquire_within(w->l, &p, w->info->ttl_min_ms + 10000);
     if (w->info->fence != HF_FENCE_NONE)
         assert_true(p.v.fence > last);
@@ -314,12 +314,18 @@ static void inspecting_shows_the_holder(void **state)
     state_close(&s);
 }
 
-static void assert_last_fence(struct world *w, const char *key, int64_t fence)
+static int64_t last_fence(struct world *w, const char *key)
 {
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
-    assert_int_equal(s.last_fence, w->info->traits & HF_TRAIT_FORGETS_FENCE ? 0 : fence);
+    int64_t fence = s.last_fence;
     state_close(&s);
+    return fence;
+}
+
+static void assert_last_fence(struct world *w, const char *key, int64_t fence)
+{
+    assert_int_equal(last_fence(w, key), w->info->traits & HF_TRAIT_FORGETS_FENCE ? 0 : fence);
 }
 
 /* The lease ends by itself; a back end may notice that a little later. */
@@ -336,11 +342,12 @@ static void await_end(struct world *w, const char *key, int64_t ttl_ms)
     } while (n_holders > 0);
 }
 
-static void a_free_lock_shows_its_own_last_fence(void **state)
+/* Returns false if a lease that should run out ended with its client's session instead, because
+ * one of the two was kept from running: then nobody was there to note the fence. */
+PATIENT_CLAIM(a_free_lock_shows_its_own_last_fence)
 {
-    struct world *w = *state;
     if (w->info->fence == HF_FENCE_NONE)
-        return;
+        return true;
     char key[64], other_key[64], never[64];
     key_make(key, "last fence");
     key_make(other_key, "other");
@@ -360,6 +367,10 @@ static void a_free_lock_shows_its_own_last_fence(void **state)
             await_end(w, key, w->info->ttl_min_ms);
         else
             must(lease_break(w->l, key, strlen(key), &fault), &fault);
+        if (end == 1 && !w->info->outlives && last_fence(w, key) == 0) {
+            assert_int_equal(release(w->l, &other), HF_DONE);
+            return false;
+        }
         assert_last_fence(w, key, fence);
         assert_int_equal(release(w->l, &other), HF_DONE);
         assert_last_fence(w, key, fence);
@@ -377,6 +388,7 @@ static void a_free_lock_shows_its_own_last_fence(void **state)
     assert_int_equal(release(w->l, &next), HF_DONE);
     assert_last_fence(w, key, fence);
     assert_last_fence(w, never, 0);
+    return true;
 }
 
 static void note_finding(void *ctx, const struct hf_finding *finding)

@@ -70,8 +70,8 @@ static bool pass(struct proxy *p, int i, bool is_answer)
     }
     int mode = atomic_load(&p->mode);
     const char *word = atomic_load(&p->word);
-    if (!is_answer)
-        p->pairs[i].has_word = word && has_word(bytes, (size_t)n, word);
+    if (!is_answer && word && has_word(bytes, (size_t)n, word))
+        p->pairs[i].has_word = true;
     if (is_answer && mode == PROXY_SWALLOW_ONCE && (!word || p->pairs[i].has_word)) {
         atomic_store(&p->mode, PROXY_PASS);
         p->pairs[i].deaf = true;
@@ -82,6 +82,8 @@ static bool pass(struct proxy *p, int i, bool is_answer)
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
     }
+    if (is_answer)
+        p->pairs[i].has_word = false;
     for (ssize_t done = 0, k; done < n; done += k)
         if ((k = send(to, bytes + done, (size_t)(n - done), MSG_NOSIGNAL)) <= 0)
             return false;

@@ -29,7 +29,7 @@ struct proxy {
     struct {
         int client, server;
         bool deaf;        /* made a black hole by SWALLOW_ONCE */
-        bool has_word;    /* whether the last request contained the word */
+        bool has_word;    /* a request since the last answer contained the word */
         bool was_held;    /* by HOLD, at some time */
         bool client_gone; /* the client of a pair that was held has closed it */
     } pairs[PROXY_PAIRS_MAX];

@@ -16,7 +16,7 @@
 #define BODY_BYTES_A_SECOND 65536 /* ... a second longer for each so many bytes of content */
 #define LATE_US (1 * SECOND_US)   /* to read what came before a deadline that has passed */
 #define ANSWERS_A_TURN 32         /* then the others have their turn */
-#define BODIES_BYTES_MAX ((size_t)256 << 20) /* of those that are, of all threads */
+#define BODIES_BYTES_MAX ((size_t)256 << 20) /* that bodies may take, of all threads */
 
 /* ---- bodies ---- */
 

@@ -4,8 +4,9 @@
  *
  * Callers use the lease_* functions at the end.  Those check a request once, for all drivers
  * (check.c), and pass it on, so a driver gets only requests that it can serve.  Calls are
- * synchronous.  A handle belongs to one thread at a time.  Drivers do not repeat a request whose
- * answer was lost; the caller decides whether to ask again.
+ * synchronous.  A handle belongs to one thread at a time.  A driver repeats only what cannot be
+ * done twice (README.md, "Who repeats what"); after HF_UNKNOWN the caller decides whether to ask
+ * again.
  *
  *   owner     128 random bits, made by the caller for each acquisition.  acquire is idempotent for
  *             (key, owner): a caller that asks again after a lost answer gets its grant (with the

@@ -1,6 +1,7 @@
 /* The ledger is the authority: what it says is true.  A struct ledger is one connection to the SQL
- * database with its prepared statements, and belongs to one thread.  Workers write; every other
- * thread only reads.  The ledger knows SQL and rows, and nothing of views, commands or HTTP.
+ * database with its prepared statements, and belongs to one thread.  Workers write; so does the
+ * reader of jobs, which leases them where servers share the ledger; every other thread only reads.
+ * The ledger knows SQL and rows, and nothing of views, commands or HTTP.
  *
  *   session.c       opening, transactions, the clock, notifications, the advisory lock
  *   batch_read.c    what a batch reads under its locks

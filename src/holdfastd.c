@@ -65,7 +65,7 @@ struct program {
     struct settings settings;
     struct payments payments;
     struct locks locks;
-    struct service service;
+    struct setup_service service;
     unsigned threads;           /* that serve HTTP */
     uint32_t public_places_max; /* places that an address without a key may hold at once */
     struct quota_limits quotas;

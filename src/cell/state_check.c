@@ -35,7 +35,7 @@ static const char *conflict_defect(const struct cell_name *n)
             if (n->held[k] && conflicts[i][k] && !(i == CELL_EXCLUSIVE && k == CELL_EXCLUSIVE))
                 return "S1: two holders conflict";
         for (int k = 0; k < INTENTS; k++)
-            if (n->below_held[k] && conflicts[i][intention_mode((enum intent)k)])
+            if (n->below_held[k] && conflicts[i][intention_mode((enum cell_intent)k)])
                 return "S1: a holder conflicts with one below it";
     }
     return n->held[CELL_EXCLUSIVE] > n->slots ? "S1: there are more holders than slots" : NULL;

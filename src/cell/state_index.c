@@ -2,7 +2,7 @@
 #include "base/hash.h"
 #include "cell/state_private.h"
 
-void order_add(struct order *o, struct order_node *node)
+void order_add(struct cell_order *o, struct order_node *node)
 {
     *node = (struct order_node){.right = o->waiting};
     if (o->waiting)
@@ -11,7 +11,7 @@ void order_add(struct order *o, struct order_node *node)
 }
 
 /* Negative, zero, or positive as the node comes before, at or after the key. */
-static int compare(const struct order *o, const struct order_node *node,
+static int compare(const struct cell_order *o, const struct order_node *node,
                    const struct order_key *key)
 {
     struct order_key own = o->key(node);
@@ -25,7 +25,7 @@ static int compare(const struct order *o, const struct order_node *node,
 }
 
 /* Splits a treap: what comes before `key` or is `key` goes to the left. */
-static void split(const struct order *o, struct order_node *t, const struct order_key *key,
+static void split(const struct cell_order *o, struct order_node *t, const struct order_key *key,
                   struct order_node **ret_left, struct order_node **ret_right)
 {
     while (t)
@@ -43,7 +43,7 @@ static void split(const struct order *o, struct order_node *t, const struct orde
 
 /* The weights are keyed: a client that could compute them would choose names that make a list of
  * the tree. */
-static void insert(struct order *o, struct order_node *node)
+static void insert(struct cell_order *o, struct order_node *node)
 {
     struct order_node **at = &o->root;
     struct order_key key = o->key(node);
@@ -55,7 +55,7 @@ static void insert(struct order *o, struct order_node *node)
     split(o, below, &key, &node->left, &node->right);
 }
 
-void order_remove(struct order *o, struct order_node *node)
+void order_remove(struct cell_order *o, struct order_node *node)
 {
     if (node->weight == 0) {
         if (node->right)
@@ -83,7 +83,7 @@ void order_remove(struct order *o, struct order_node *node)
     *at = left ? left : right;
 }
 
-static void complete(struct order *o)
+static void complete(struct cell_order *o)
 {
     for (struct order_node *node = o->waiting, *next; node; node = next) {
         next = node->right;
@@ -92,7 +92,7 @@ static void complete(struct order *o)
     o->waiting = NULL;
 }
 
-struct order_node *order_after(struct order *o, struct order_key key, bool inclusive)
+struct order_node *order_after(struct cell_order *o, struct order_key key, bool inclusive)
 {
     struct order_node *found = NULL;
     complete(o);
@@ -116,7 +116,7 @@ static void each_of(struct order_node *node, void (*each)(void *context, struct 
     }
 }
 
-void order_each(struct order *o, void (*each)(void *context, struct order_node *node),
+void order_each(struct cell_order *o, void (*each)(void *context, struct order_node *node),
                 void *context)
 {
     complete(o);

@@ -179,7 +179,7 @@ bool line_is_blocked(const struct cell_acquisition *a)
         if (is_blocked_at(up, a, intention_mode(intent_of(a->mode))))
             return true;
     for (int i = 0; i < INTENTS; i++) {
-        if (!conflicts[a->mode][intention_mode((enum intent)i)])
+        if (!conflicts[a->mode][intention_mode((enum cell_intent)i)])
             continue;
         if (n->below_held[i])
             return true;
@@ -254,7 +254,7 @@ bool line_is_wanted(const struct cell_acquisition *holder)
             if (up->lines[i].n && intention[i])
                 return true;
     for (int i = 0; i < INTENTS; i++)
-        if (n->below_waiting[i] && conflicts[holder->mode][intention_mode((enum intent)i)])
+        if (n->below_waiting[i] && conflicts[holder->mode][intention_mode((enum cell_intent)i)])
             return true;
     return false;
 }

@@ -110,7 +110,7 @@ struct cell_session *cell_session_find(const struct cell_state *s, int64_t key)
 }
 
 /* An index is completed when somebody looks; that does not change the state. */
-static struct order *looked_at(const struct order *o) { return (struct order *)o; }
+static struct cell_order *looked_at(const struct cell_order *o) { return (struct cell_order *)o; }
 
 struct cell_session *cell_session_next(const struct cell_state *s, int64_t after)
 {

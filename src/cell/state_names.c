@@ -137,7 +137,7 @@ void name_set_value(struct cell_state *s, struct cell_name *n, struct cell_text 
 
 void name_count_holder(struct cell_name *n, enum cell_mode mode, int change)
 {
-    enum intent intent = intent_of(mode);
+    enum cell_intent intent = intent_of(mode);
     size_t more = (size_t)change;
     n->held[mode] += more;
     for (struct cell_name *up = n->parent; up; up = up->parent)
@@ -170,7 +170,7 @@ static void unlink_waiting(struct cell_name *n)
 
 void name_count_waiter(struct cell_name *n, enum cell_mode mode, int change)
 {
-    enum intent intent = intent_of(mode);
+    enum cell_intent intent = intent_of(mode);
     n->n_waiting += (size_t)change;
     for (; n->parent; n = n->parent) {
         size_t left = n_waiters_of_tree(n);

@@ -36,17 +36,17 @@ struct order_key { /* the number decides, then the text */
     int64_t number;
     struct cell_text text;
 };
-struct order {
+struct cell_order {
     struct order_node *root;
     struct order_node *waiting;
     uint64_t n_weights;
     struct order_key (*key)(const struct order_node *node);
 };
-void order_add(struct order *o, struct order_node *node);
-void order_remove(struct order *o, struct order_node *node);
+void order_add(struct cell_order *o, struct order_node *node);
+void order_remove(struct cell_order *o, struct order_node *node);
 /* The first node after `key`, or with it if `inclusive`; NULL: there is none. */
-struct order_node *order_after(struct order *o, struct order_key key, bool inclusive);
-void order_each(struct order *o, void (*each)(void *context, struct order_node *node),
+struct order_node *order_after(struct cell_order *o, struct order_key key, bool inclusive);
+void order_each(struct cell_order *o, void (*each)(void *context, struct order_node *node),
                 void *context);
 
 /* ---- the nouns ---- */
@@ -114,7 +114,7 @@ struct session {
     char label[];
 };
 
-enum intent { INTENT_EXCLUSIVE, INTENT_SHARED, INTENTS };
+enum cell_intent { INTENT_EXCLUSIVE, INTENT_SHARED, INTENTS };
 
 struct line {
     struct cell_acquisition *first, *last;
@@ -172,7 +172,7 @@ struct cell_state {
     VEC(struct cell_ttl) ttls; /* of the last CELL_RESIGN, by session */
 
     struct table names, sessions, acquisitions, agents, accounts, ended;
-    struct order names_by_text, sessions_by_key;
+    struct cell_order names_by_text, sessions_by_key;
     struct heap sessions_by_ttl;
     struct cell_name *free_first, *free_last;
     struct ended *ended_first, *ended_last;
@@ -267,12 +267,12 @@ void slots_give(struct slot_map *m, uint32_t slot);
 
 extern const bool conflicts[CELL_MODES][CELL_MODES];
 
-static inline enum intent intent_of(enum cell_mode mode)
+static inline enum cell_intent intent_of(enum cell_mode mode)
 {
     return mode == CELL_EXCLUSIVE || mode == CELL_INTENTION_EXCLUSIVE ? INTENT_EXCLUSIVE
                                                                       : INTENT_SHARED;
 }
-static inline enum cell_mode intention_mode(enum intent intent)
+static inline enum cell_mode intention_mode(enum cell_intent intent)
 {
     return intent == INTENT_EXCLUSIVE ? CELL_INTENTION_EXCLUSIVE : CELL_INTENTION_SHARED;
 }

@@ -131,8 +131,8 @@ static void save_head(const struct cell_state *s, struct buf *out)
 
 void cell_state_save(const struct cell_state *s, struct buf *out)
 {
-    struct order *names = (struct order *)&s->names_by_text;
-    struct order *sessions = (struct order *)&s->sessions_by_key;
+    struct cell_order *names = (struct cell_order *)&s->names_by_text;
+    struct cell_order *sessions = (struct cell_order *)&s->sessions_by_key;
     struct snapshot_writer w = {.out = out};
     save_head(s, out);
     pack_uint(out, s->sessions.n);

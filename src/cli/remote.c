@@ -206,7 +206,7 @@ int remote_problem(const struct remote *r, const struct http_response *answer)
 /* ---- requests ---- */
 
 /* How the last try of a request ended. */
-enum ended {
+enum remote_ended {
     DONE,         /* an answer that is not worth another try */
     NOTHING_DONE, /* the server was not reached, or says that it did nothing; trying again may help
                    */
@@ -214,7 +214,7 @@ enum ended {
 };
 
 struct remote_attempt {
-    enum ended ended;
+    enum remote_ended ended;
     int64_t pause_ms; /* that the server asked for; 0: none */
     bool is_unreachable;
     bool is_hopeless; /* another try would end in the same way */

@@ -31,7 +31,7 @@ static int64_t boot_ms(const struct engine *e) { return clock_boot_us(e->config.
 
 /* How a try at a batch ended.  HF_OK: it is committed.  HF_LEDGER_SURPRISE: err.msg is the table
  * whose row count was not the expected one. */
-struct outcome {
+struct batch_outcome {
     enum hf_status status;
     struct hf_err err;
 };
@@ -317,9 +317,9 @@ static enum hf_status try_steps(struct worker *w, struct command **commands, siz
     return commit(w, err);
 }
 
-static struct outcome try_batch(struct worker *w, struct command **commands, size_t *n)
+static struct batch_outcome try_batch(struct worker *w, struct command **commands, size_t *n)
 {
-    struct outcome out = {0};
+    struct batch_outcome out = {0};
     int64_t exchanges = ledger_exchanges(w->ledger);
     decision_begin(&w->decision);
     w->created = NULL;
@@ -426,9 +426,9 @@ static void log_failure(struct worker *w, size_t n_commands, const char *why)
 
 /* Tries the batch until no other server's transaction is in the way, and finds out about a COMMIT
  * whose answer was lost.  *n is then how many commands are left; the others were deferred. */
-static struct outcome store(struct worker *w, struct command **commands, size_t *n)
+static struct batch_outcome store(struct worker *w, struct command **commands, size_t *n)
 {
-    struct outcome out = try_batch(w, commands, n);
+    struct batch_outcome out = try_batch(w, commands, n);
     for (int i = 1; out.status == HF_LEDGER_CONFLICT && i < CONFLICT_TRIES; i++) {
         counter_add(w->engine->metrics.conflicts, 1);
         *n = undo(w, commands, *n);
@@ -459,7 +459,7 @@ static size_t take_back(struct worker *w, struct command **commands, size_t n)
 }
 
 static void finish_failed(struct worker *w, struct command **commands, size_t n,
-                          const struct outcome *out)
+                          const struct batch_outcome *out)
 {
     log_failure(w, n, out->err.msg);
     worker_failed(w, out->err.msg);
@@ -482,7 +482,7 @@ static void note_surprise(struct worker *w, size_t n, const char *table)
 static void run_singly(struct worker *w, struct command *command)
 {
     size_t n = 1;
-    struct outcome out = store(w, &command, &n);
+    struct batch_outcome out = store(w, &command, &n);
     if (out.status == HF_OK) {
         finish_stored(w, &command, n);
         return;
@@ -501,7 +501,7 @@ static void run_singly(struct worker *w, struct command *command)
 
 static void run(struct worker *w, struct command **commands, size_t n)
 {
-    struct outcome out = store(w, commands, &n);
+    struct batch_outcome out = store(w, commands, &n);
     if (out.status == HF_OK) {
         finish_stored(w, commands, n);
         return;

@@ -16,7 +16,7 @@ struct line_place {
     struct line_place *next;
 };
 
-static struct line {
+static struct waiting_line {
     pthread_mutex_t lock;
     bool is_taken;
     struct line_place *first, *last;
@@ -28,7 +28,7 @@ static unsigned line_of(const char *event, const char *seat)
     return (unsigned)(hash_finish(hash_more(hash, seat, strlen(seat))) % LINES);
 }
 
-static void line_enter(struct line *l)
+static void line_enter(struct waiting_line *l)
 {
     struct line_place place = {.served = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&l->lock);
@@ -43,7 +43,7 @@ static void line_enter(struct line *l)
 }
 
 /* If a thread is waiting, the line passes to it without becoming free in between. */
-static void line_leave(struct line *l)
+static void line_leave(struct waiting_line *l)
 {
     pthread_mutex_lock(&l->lock);
     struct line_place *head = l->first;

@@ -19,7 +19,7 @@ static enum hf_status damaged(struct hf_err *err, int64_t event, int64_t seq)
 /* ---- entries ---- */
 
 /* A query of entries with the rows of its current one. */
-struct cursor {
+struct audit_cursor {
     struct db_stmt *stmt;
     struct log_rows rows;
     size_t next;
@@ -29,16 +29,16 @@ struct cursor {
 };
 
 /* Starts with the entry that has the row `seq`, or the first one behind it. */
-static enum hf_status cursor_open(struct cursor *c, struct ledger *l, int64_t event, int64_t seq,
-                                  int64_t n_entries, struct hf_err *err)
+static enum hf_status cursor_open(struct audit_cursor *c, struct ledger *l, int64_t event,
+                                  int64_t seq, int64_t n_entries, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(AUDIT_KEY(event, 0)), db_int(AUDIT_KEY(event, seq)),
                                     db_int(AUDIT_KEY(event + 1, 0) - 1), db_int(n_entries)};
-    *c = (struct cursor){.event = event};
+    *c = (struct audit_cursor){.event = event};
     return ledger_query(l, ST_LOG_READ, args, &c->stmt, err);
 }
 
-static void cursor_close(struct cursor *c)
+static void cursor_close(struct audit_cursor *c)
 {
     if (c->stmt)
         c->stmt->driver->finish(c->stmt);
@@ -65,7 +65,7 @@ static void actor_from_row(struct db_stmt *stmt, int column, char out[ACTOR_SIZE
 }
 
 /* Moves to the next row; *ret_found is false after the last. */
-static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, bool *ret_found,
+static enum hf_status cursor_next(struct audit_cursor *c, struct audit_entry *ret, bool *ret_found,
                                   struct hf_err *err)
 {
     bool is_row;
@@ -105,7 +105,7 @@ static enum hf_status is_pruned(struct ledger *l, int64_t event, int64_t seq, bo
 static enum hf_status read_one(struct ledger *l, int64_t event, int64_t seq,
                                struct audit_entry *ret, bool *ret_found, struct hf_err *err)
 {
-    struct cursor c;
+    struct audit_cursor c;
     bool found = false, pruned = false;
     enum hf_status status = cursor_open(&c, l, event, seq, 1, err);
     while (status == HF_OK && (status = cursor_next(&c, ret, &found, err)) == HF_OK && found &&
@@ -157,7 +157,7 @@ static enum hf_status read_link(struct ledger *l, int64_t hold, int64_t seq,
 static enum hf_status read_page(struct ledger *l, const struct audit_query *query,
                                 struct audit_entry *ret, size_t *ret_n, struct hf_err *err)
 {
-    struct cursor c;
+    struct audit_cursor c;
     struct audit_entry entry = {0};
     size_t n = 0;
     bool found = true;
@@ -186,7 +186,7 @@ typedef bool entry_fn(void *ctx, const struct audit_entry *entry);
 static enum hf_status visit_news(struct ledger *l, const struct seat_chain *chain, entry_fn *entry,
                                  void *ctx, bool *ret_go_on, struct hf_err *err)
 {
-    struct cursor c;
+    struct audit_cursor c;
     struct audit_entry row = {0};
     VEC(struct audit_entry) news = {0};
     bool found = true;
@@ -343,7 +343,7 @@ static enum hf_status read_transition(struct ledger *l, const struct audit_query
                                       const struct audit_row *first, struct audit_entry *ret,
                                       size_t *n, struct hf_err *err)
 {
-    struct cursor c;
+    struct audit_cursor c;
     struct audit_entry entry = {0};
     bool found = true;
     int64_t removed = first->cause == CAUSE_CHANGE ? HOLD_PLACES_MAX : 0; /* at most */

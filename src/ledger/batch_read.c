@@ -9,7 +9,7 @@
 
 /* ---- starting the reads ---- */
 
-enum part {
+enum read_part {
     PART_CLOCKS,
     PART_NOW,
     PART_AUDIT,
@@ -30,13 +30,13 @@ struct reads {
     struct db_stmt *stmts[PARTS]; /* NULL: there is nothing to read */
 };
 
-static void arg(struct ledger *l, enum part part, struct db_value value)
+static void arg(struct ledger *l, enum read_part part, struct db_value value)
 {
     *vec_push(&l->reads[part]) = value;
 }
 
 /* Starts a query over the `n` rows of its part's arguments; none if there are no rows. */
-static enum hf_status start(struct ledger *l, enum statement which, enum part part, size_t n,
+static enum hf_status start(struct ledger *l, enum statement which, enum read_part part, size_t n,
                             struct reads *ret, struct hf_err *err)
 {
     struct db_stmt *stmt;
@@ -103,8 +103,8 @@ static enum hf_status start_wanted(struct ledger *l, const struct batch_read *r,
             n_bookings++;
         }
         for (int part = PART_PAYMENTS; r->holds.v[i].ret_money && part <= PART_JOBS; part++) {
-            arg(l, (enum part)part, db_int((int64_t)i));
-            arg(l, (enum part)part, db_int(r->holds.v[i].hold));
+            arg(l, (enum read_part)part, db_int((int64_t)i));
+            arg(l, (enum read_part)part, db_int(r->holds.v[i].hold));
         }
         n_money += r->holds.v[i].ret_money != NULL;
     }

@@ -17,16 +17,16 @@
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define CHUNKS_BEFORE_COMMIT 100
 
-struct column {
+struct copied_column {
     char name[64];
     enum db_type type;
 };
-struct table {
+struct copied_table {
     char name[64];
-    VEC(struct column) columns;
+    VEC(struct copied_column) columns;
 };
 struct tables {
-    VEC(struct table) list;
+    VEC(struct copied_table) list;
 };
 
 /* ---- the catalogue ---- */
@@ -54,7 +54,7 @@ static enum db_type type_of(const char *declared)
 static bool take_column(struct db_stmt *stmt, struct tables *t)
 {
     char table[64], type[64];
-    struct column column;
+    struct copied_column column;
     if (!take_name(stmt, 0, table) || !take_name(stmt, 1, column.name) || !take_name(stmt, 2, type))
         return false;
     column.type = type_of(type);
@@ -98,7 +98,7 @@ struct chunk {
     size_t n_rows;
 };
 
-static void take_row(struct db_stmt *stmt, const struct table *t, struct chunk *c)
+static void take_row(struct db_stmt *stmt, const struct copied_table *t, struct chunk *c)
 {
     for (size_t i = 0; i < t->columns.n; i++) {
         struct db_value *value = vec_push(&c->values);
@@ -138,13 +138,13 @@ static enum hf_status write_chunk(struct db_stmt *insert, struct chunk *c, struc
 }
 
 /* "SELECT a, b FROM t" and "INSERT INTO t (a, b) {values(a bigint, b text)}". */
-static void put_statements(const struct table *t, struct buf *select, struct buf *insert)
+static void put_statements(const struct copied_table *t, struct buf *select, struct buf *insert)
 {
     static const char *const types[] = {
         [DB_INT] = "bigint", [DB_TEXT] = "text", [DB_BYTES] = "bytes"};
     struct buf names = {0}, typed = {0};
     for (size_t i = 0; i < t->columns.n; i++) {
-        const struct column *c = &t->columns.v[i];
+        const struct copied_column *c = &t->columns.v[i];
         buf_printf(&names, "%s%s", i ? ", " : "", c->name);
         buf_printf(&typed, "%s%s %s", i ? ", " : "", c->name, types[c->type]);
     }
@@ -174,7 +174,7 @@ static enum hf_status flush(struct copying *c, struct db_stmt *insert, struct hf
     return status;
 }
 
-static enum hf_status pump(struct copying *c, const struct table *t, struct db_stmt *select,
+static enum hf_status pump(struct copying *c, const struct copied_table *t, struct db_stmt *select,
                            struct db_stmt *insert, struct hf_err *err)
 {
     enum db_step step = DB_DONE;
@@ -190,7 +190,8 @@ static enum hf_status pump(struct copying *c, const struct table *t, struct db_s
     return status == HF_OK ? flush(c, insert, err) : status;
 }
 
-static enum hf_status copy_table(struct copying *c, const struct table *t, struct hf_err *err)
+static enum hf_status copy_table(struct copying *c, const struct copied_table *t,
+                                 struct hf_err *err)
 {
     struct buf select_sql = {0}, insert_sql = {0};
     struct db_stmt *select, *insert;

@@ -364,11 +364,11 @@ static void on_payment(struct verifier *v, struct db_stmt *stmt)
 static void on_refund(struct verifier *v, struct db_stmt *stmt)
 {
     verify_refund(&v->event,
-                  &(struct refund_state){.booking = db_column_int(stmt, 0),
-                                         .refund = db_column_int(stmt, 1),
-                                         .payment = db_column_int(stmt, 2),
-                                         .amount = db_column_int(stmt, 3),
-                                         .status = small(db_column_int(stmt, 4))},
+                  &(struct refund_seen){.booking = db_column_int(stmt, 0),
+                                        .refund = db_column_int(stmt, 1),
+                                        .payment = db_column_int(stmt, 2),
+                                        .amount = db_column_int(stmt, 3),
+                                        .status = small(db_column_int(stmt, 4))},
                   db_column_int(stmt, 5) != 0);
 }
 

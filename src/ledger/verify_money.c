@@ -43,7 +43,7 @@ struct past_state *verify_past(struct event_state *e, int64_t booking, int64_t p
     FIND(&e->past, payment, booking, payment);
 }
 
-static struct refund_state *find_refund(struct event_state *e, int64_t booking, int64_t refund)
+static struct refund_seen *find_refund(struct event_state *e, int64_t booking, int64_t refund)
 {
     FIND(&e->refunds, refund, booking, refund);
 }
@@ -55,7 +55,7 @@ static void add(int64_t *sum, int64_t amount)
     *sum = money_bounded(*sum + money_bounded(amount));
 }
 
-void verify_refund(struct event_state *e, const struct refund_state *row, bool is_ours)
+void verify_refund(struct event_state *e, const struct refund_seen *row, bool is_ours)
 {
     struct payment_state *p = verify_payment(e, row->booking, row->payment);
     *vec_push(&e->refunds) = *row;
@@ -139,7 +139,7 @@ static const char *job_word(int kind)
 /* A refund job pays the refund of its number. */
 static void check_refund_job(struct event_state *e, const struct stored_job *row)
 {
-    struct refund_state *f = find_refund(e, row->booking, row->refund);
+    struct refund_seen *f = find_refund(e, row->booking, row->refund);
     if (!f || row->job != row->refund || f->status != REFUND_OWED || f->payment != row->payment ||
         f->amount != row->amount)
         verify_violation(e->report, VERIFY_JOBS,

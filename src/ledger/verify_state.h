@@ -83,7 +83,7 @@ struct payment_state {
     bool is_wrong;    /* another amount or currency was captured than the one asked for */
 };
 
-struct refund_state {
+struct refund_seen {
     int64_t booking, refund, payment, amount;
     uint8_t status;
     bool has_job;
@@ -154,10 +154,10 @@ struct event_state {
     VEC(struct hold_state) holds; /* by key */
     VEC(struct past_state) past;  /* by booking and payment, like the next one */
     VEC(struct payment_state) payments;
-    VEC(struct refund_state) refunds; /* by booking and refund */
-    VEC(int64_t) later_fences;        /* fences that are not the first of their hold */
-    int64_t seq, at;                  /* of the last row of the log */
-    int64_t grant_fence;              /* of the last grant in the log */
+    VEC(struct refund_seen) refunds; /* by booking and refund */
+    VEC(int64_t) later_fences;       /* fences that are not the first of their hold */
+    int64_t seq, at;                 /* of the last row of the log */
+    int64_t grant_fence;             /* of the last grant in the log */
 };
 
 /* A word for a status, also of a damaged row. */
@@ -205,7 +205,7 @@ void verify_prices(struct event_state *e, const struct hold_state *h,
 void verify_heads(struct event_state *e, int64_t key, int64_t seq, const uint8_t *heads,
                   size_t len);
 /* Sums up one row of refunds; after the payments and before the log. */
-void verify_refund(struct event_state *e, const struct refund_state *row, bool is_ours);
+void verify_refund(struct event_state *e, const struct refund_seen *row, bool is_ours);
 /* Compares one row of jobs with what it is about; after the refunds. */
 void verify_job(struct event_state *e, const struct stored_job *row);
 /* Compares one row of seats with the log and with the hold that claims the seat; after the log. */

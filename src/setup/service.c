@@ -9,7 +9,7 @@
 
 #define TICK_US 1000000 /* how often the service manager is told what has changed */
 
-void service_open(struct service *s)
+void service_open(struct setup_service *s)
 {
     struct hf_err err = {0};
     if (!notify_open(&s->notifier, getenv("NOTIFY_SOCKET"), &err))
@@ -17,16 +17,16 @@ void service_open(struct service *s)
     s->watchdog_us = notify_watchdog_us(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid());
 }
 
-void service_close(struct service *s) { notify_close(&s->notifier); }
+void service_close(struct setup_service *s) { notify_close(&s->notifier); }
 
-int64_t service_tick_us(const struct service *s)
+int64_t service_tick_us(const struct setup_service *s)
 {
     if (!s->notifier.open)
         return -1;
     return s->watchdog_us && s->watchdog_us / 4 < TICK_US ? s->watchdog_us / 4 : TICK_US;
 }
 
-void service_say_state(struct service *s, bool is_well, const char *why, const char *url)
+void service_say_state(struct setup_service *s, bool is_well, const char *why, const char *url)
 {
     char line[256]; /* a message is lines, so a reason is one */
     (void)snprintf(line, sizeof line, "%s", why);
@@ -43,20 +43,20 @@ void service_say_state(struct service *s, bool is_well, const char *why, const c
     s->told_well = is_well;
 }
 
-void service_say_alive(const struct service *s)
+void service_say_alive(const struct setup_service *s)
 {
     if (s->watchdog_us)
         notify_send(&s->notifier, "WATCHDOG=1");
 }
 
-void service_say_reloading(const struct service *s, int64_t monotonic_us)
+void service_say_reloading(const struct setup_service *s, int64_t monotonic_us)
 {
     notify_send(&s->notifier, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)monotonic_us);
 }
 
-void service_say_reloaded(const struct service *s) { notify_send(&s->notifier, "READY=1"); }
+void service_say_reloaded(const struct setup_service *s) { notify_send(&s->notifier, "READY=1"); }
 
-void service_say_stopping(const struct service *s)
+void service_say_stopping(const struct setup_service *s)
 {
     notify_send(&s->notifier, "STOPPING=1\nSTATUS=Draining");
 }

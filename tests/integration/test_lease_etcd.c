@@ -460,7 +460,7 @@ static void a_release_is_told_to_one_watcher(void **state)
 /* The place of a request that waits. */
 static int64_t create_of(struct lease *l, const struct subject *s)
 {
-    struct line line = {0};
+    struct etcd_line line = {0};
     struct hf_fault fault = {0};
     etcd_begin(&etcd_of(l)->client, 0);
     assert_int_equal(etcd_txn_look(etcd_of(l), s, 0, &line, &fault), HF_DONE);
@@ -473,7 +473,7 @@ static int64_t create_of(struct lease *l, const struct subject *s)
 static bool claim(struct lease *l, const struct lease_request *r, int64_t create)
 {
     struct subject s;
-    struct line line = {0};
+    struct etcd_line line = {0};
     struct hf_fault fault = {0};
     etcd_subject_init(&s, etcd_prefix(etcd_of(l)), r);
     etcd_begin(&etcd_of(l)->client, 0);

@@ -134,7 +134,7 @@ static size_t n_waiters(struct lease *l, const char *key)
 
 static bool is_in_line(struct lease *l, const struct subject *s)
 {
-    struct line line = {0};
+    struct etcd_line line = {0};
     struct hf_fault fault = {0};
     etcd_begin(&etcd_of(l)->client, 0);
     assert_int_equal(etcd_txn_look(etcd_of(l), s, 1, &line, &fault), HF_DONE);

@@ -62,6 +62,11 @@ describe('scripts/check-rooms', () => {
     assertFound(rules('#include <pthread.h>\n#include <jansson.h>\n'), /<pthread\.h>/, /<jansson\.h>/);
   });
 
+  it('finds a tag that another file has, too', () => {
+    assertFound({ 'src/rules/decide.c': 'static struct draft {\n    int x;\n} d;\n', 'src/rules/other.c': '\nenum draft { A };\n' },
+      /^src\/rules\/other\.c:2: src\/rules\/decide\.c has the tag draft, too$/m);
+  });
+
   it('finds a folder that the table does not have', () => {
     assertFound({ 'src/attic/old.c': 'int old;\n', 'src/attic/older.c': 'int older;\n' }, /no room attic/);
   });

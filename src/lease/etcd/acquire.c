@@ -29,7 +29,7 @@ struct attempt {
     struct etcd *e;
     const struct lease_request *r;
     struct subject s;
-    struct line line;
+    struct etcd_line line;
     int64_t begun_us;
     bool has_lease; /* the lease was granted or kept alive in this attempt, or is the place's */
     int64_t refreshed_us;
@@ -50,15 +50,15 @@ void etcd_place_forget(struct etcd *e, const struct subject *s)
     crowd_forget(etcd_crowd(e), s->lease);
 }
 
-void etcd_place_note(struct etcd *e, const struct subject *s, const struct line *line)
+void etcd_place_note(struct etcd *e, const struct subject *s, const struct etcd_line *line)
 {
-    struct place *p = &e->place;
-    *p = (struct place){.lease = s->lease,
-                        .create = line->own.create,
-                        .revision = line->revision,
-                        .noted_us = etcd_now_us(e)};
+    struct etcd_place *p = &e->place;
+    *p = (struct etcd_place){.lease = s->lease,
+                             .create = line->own.create,
+                             .revision = line->revision,
+                             .noted_us = etcd_now_us(e)};
     p->position = etcd_line_position(line, p->create);
-    const struct entry *blocker = etcd_line_blocker(line, s->mode, p->create);
+    const struct etcd_entry *blocker = etcd_line_blocker(line, s->mode, p->create);
     /* A line that is cut off before our own entry does not show the one before it. */
     p->has_blocker =
         blocker && (line->count <= line->all.n || line->all.v[line->all.n - 1].create >= p->create);
@@ -91,8 +91,9 @@ enum hf_result etcd_place_refresh(struct etcd *e, int64_t lease, int64_t *ret_tt
     return HF_DONE;
 }
 
-enum hf_result etcd_turn_check(struct etcd *e, const struct subject *s, const struct line *line,
-                               int64_t *ret_us, struct hf_fault *fault)
+enum hf_result etcd_turn_check(struct etcd *e, const struct subject *s,
+                               const struct etcd_line *line, int64_t *ret_us,
+                               struct hf_fault *fault)
 {
     struct turn *t = &e->turn;
     size_t n = line->has_own ? etcd_line_turn(line, line->own.create) : 0;

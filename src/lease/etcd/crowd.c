@@ -27,7 +27,7 @@
 struct reading {
     int64_t read_us;    /* boot time; 0: never */
     int64_t reading_us; /* since when a thread reads it anew; 0: none does */
-    struct line line;
+    struct etcd_line line;
 };
 
 struct crowd_line {
@@ -182,7 +182,7 @@ static bool is_of(const struct crowd_line *x, const struct subject *s)
     return x->base_len == s->base_len && memcmp(x->base, s->base, s->base_len) == 0;
 }
 
-static bool is_in_line(const struct line *line, int64_t create)
+static bool is_in_line(const struct etcd_line *line, int64_t create)
 {
     size_t from = 0, to = line->all.n;
     while (from < to) {
@@ -220,7 +220,8 @@ static bool is_usable(struct reading *r, int64_t now_us, int64_t age_us, bool *r
 }
 
 /* Those who stood in the whole line up to the waiter, without those who have left at its head. */
-static size_t far_position(const struct line *whole, const struct line *head, int64_t create)
+static size_t far_position(const struct etcd_line *whole, const struct etcd_line *head,
+                           int64_t create)
 {
     size_t n = 0;
     int64_t first = head->all.n ? head->all.v[0].create : 0;
@@ -243,7 +244,7 @@ static enum crowd_answer judge(struct crowd_line *x, const struct subject *s,
     *ret_part = CROWD_HEAD;
     if (!is_usable(head, now_us, age_us, &others_read))
         return others_read ? CROWD_WAITS : CROWD_STALE;
-    const struct line *line = &head->line;
+    const struct etcd_line *line = &head->line;
     if (place->create > line->revision)
         return CROWD_WAITS; /* it came later */
     bool is_far = line->all.n && line->count > line->all.n &&
@@ -290,12 +291,12 @@ bool crowd_is_there(struct crowd *c, const struct subject *s, int64_t now_us)
 }
 
 void crowd_line_note(struct crowd *c, const struct subject *s, enum crowd_part part,
-                     struct line *line, int64_t now_us)
+                     struct etcd_line *line, int64_t now_us)
 {
     pthread_mutex_lock(&c->mutex);
     struct reading *r = &line_of(c, s)->readings[part];
     if (!r->read_us || line->revision >= r->line.revision) {
-        struct line before = r->line;
+        struct etcd_line before = r->line;
         r->line = *line;
         *line = before;
         r->read_us = now_us;

@@ -59,7 +59,7 @@ enum crowd_answer crowd_judge(struct crowd *crowd, const struct subject *s,
                               enum crowd_part *ret_part, size_t *ret_position);
 /* Takes what is in `line`, which was asked for at `now_us`, and leaves it empty. */
 void crowd_line_note(struct crowd *crowd, const struct subject *s, enum crowd_part part,
-                     struct line *line, int64_t now_us);
+                     struct etcd_line *line, int64_t now_us);
 /* Was there a crowd lately? */
 bool crowd_is_there(struct crowd *crowd, const struct subject *s, int64_t now_us);
 

@@ -128,7 +128,7 @@ static struct lease_verdict renewed(const json_t *responses, size_t i, const str
     for (size_t k = 2 * i; ttl_ms > 0 && k < 2 * i + 2; k++) {
         const json_t *range = json_object_get(json_array_get(responses, k), "response_range");
         const json_t *kv = json_array_get(json_object_get(range, "kvs"), 0);
-        struct entry entry;
+        struct etcd_entry entry;
         if (kv && etcd_entry_read(&entry, kv, s) && entry.claimed)
             return (struct lease_verdict){.result = HF_DONE,
                                           .fence = entry.mod,

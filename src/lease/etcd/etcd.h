@@ -11,14 +11,14 @@
 #define LINE_MAX 32
 
 /* Whom the request that waits on this handle waits for, as of `revision`. */
-struct place {
+struct etcd_place {
     int64_t lease;  /* of the request; 0: none waits */
     int64_t create; /* the revision that created its key */
     int64_t revision;
     int64_t noted_us; /* boot time */
     size_t position;
     bool has_blocker;
-    struct entry blocker;
+    struct etcd_entry blocker;
 };
 
 /* When the request that waits on this handle last asked whether the waiter before it is silent.
@@ -37,7 +37,7 @@ struct turn {
 };
 
 /* The watch on the key that a waiter waits for, a request whose answer does not end. */
-struct watch {
+struct etcd_watch {
     struct http_exchange exchange; /* the first member */
     int64_t lease;                 /* of the request that waits; 0: no watch is running */
     bool has_fired;                /* the key is gone, or the watch has failed */
@@ -54,10 +54,10 @@ struct etcd {
     struct lease lease;
     struct etcd_client client;
     const struct clock *clock;
-    struct place place;
+    struct etcd_place place;
     struct vigil vigil;
     struct turn turn;
-    struct watch watch;
+    struct etcd_watch watch;
     int64_t called;  /* the lease of a request whose turn wait() has seen; 0: none */
     int64_t look_us; /* how long the last transaction took */
     uint64_t busy;   /* the hash of a name that a request without a place found taken; 0: none */
@@ -95,39 +95,39 @@ HF_MUST_USE enum hf_result etcd_left(struct etcd *e, int64_t id, int64_t *ret_le
 
 /* Reads the line; `limit` 0: all of it. */
 HF_MUST_USE enum hf_result etcd_txn_look(struct etcd *e, const struct subject *s, size_t limit,
-                                         struct line *ret, struct hf_fault *fault);
+                                         struct etcd_line *ret, struct hf_fault *fault);
 /* Reads only the youngest entry before `create` that a request of this mode waits for. */
 HF_MUST_USE enum hf_result etcd_txn_look_before(struct etcd *e, const struct subject *s,
-                                                int64_t create, struct line *ret,
+                                                int64_t create, struct etcd_line *ret,
                                                 struct hf_fault *fault);
 /* Creates the key of a new request, claimed if the lock is free for it, else waiting if it queues.
  * ret->succeeded: it is claimed, with ret->revision as its fence.  Does nothing if there is such a
  * key. */
 HF_MUST_USE enum hf_result etcd_txn_ask(struct etcd *e, const struct subject *s,
-                                        const struct lease_request *r, struct line *ret,
+                                        const struct lease_request *r, struct etcd_line *ret,
                                         struct hf_fault *fault);
 /* As etcd_txn_ask, for a request that queues where many wait: its key is created waiting, and of
  * the line only its length is told. */
 HF_MUST_USE enum hf_result etcd_txn_join(struct etcd *e, const struct subject *s,
-                                         const struct lease_request *r, struct line *ret,
+                                         const struct lease_request *r, struct etcd_line *ret,
                                          struct hf_fault *fault);
 /* Claims the lock for a waiter whose key was created at revision `create`, if it is its turn.
  * ret->succeeded: it is claimed, with ret->revision as its fence. */
 HF_MUST_USE enum hf_result etcd_txn_claim(struct etcd *e, const struct subject *s, int64_t create,
-                                          const struct lease_request *r, struct line *ret,
+                                          const struct lease_request *r, struct etcd_line *ret,
                                           struct hf_fault *fault);
 /* Deletes the keys of the first `n` entries if none of them has changed; if_unclaimed: and if
  * nobody has claimed the lock, since a line that is cut off may not show the holder. */
 HF_MUST_USE enum hf_result etcd_txn_pass_over(struct etcd *e, const struct subject *s,
-                                              const struct line *line, size_t n, bool if_unclaimed,
-                                              struct hf_fault *fault);
+                                              const struct etcd_line *line, size_t n,
+                                              bool if_unclaimed, struct hf_fault *fault);
 
 /* ---- acquire.c ---- */
 
 enum hf_result etcd_acquire(struct lease *l, const struct lease_request *r, struct lease_verdict *v,
                             struct hf_fault *fault);
 /* Remembers the place of a request that has to wait. */
-void etcd_place_note(struct etcd *e, const struct subject *s, const struct line *line);
+void etcd_place_note(struct etcd *e, const struct subject *s, const struct etcd_line *line);
 /* The request does not wait any more. */
 void etcd_place_forget(struct etcd *e, const struct subject *s);
 /* Keeps the lease of a waiter alive, and with it those of other waiters of the process that are
@@ -137,7 +137,7 @@ HF_MUST_USE enum hf_result etcd_place_refresh(struct etcd *e, int64_t lease, int
 /* Waiters that have not claimed their turn in time are passed over.  *ret_us: how long their turn
  * still lasts; 0: they are gone now; -1: it is nobody's turn. */
 HF_MUST_USE enum hf_result etcd_turn_check(struct etcd *e, const struct subject *s,
-                                           const struct line *line, int64_t *ret_us,
+                                           const struct etcd_line *line, int64_t *ret_us,
                                            struct hf_fault *fault);
 
 /* ---- wait.c ---- */

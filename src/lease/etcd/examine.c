@@ -7,7 +7,7 @@
 
 #define MB (INT64_C(1) << 20)
 
-struct examination {
+struct etcd_examination {
     struct etcd *e;
     lease_each_finding *each;
     void *ctx;
@@ -22,7 +22,7 @@ static bool has_lease_defect(const char *version)
     return (minor == 4 && patch < 31) || (minor == 5 && patch < 13);
 }
 
-static void tell_version(const struct examination *x, const char *version)
+static void tell_version(const struct etcd_examination *x, const char *version)
 {
     if (has_lease_defect(version))
         lease_finding(x->each, x->ctx, HF_WARNING, "version",
@@ -42,7 +42,7 @@ static enum hf_result post(struct etcd *e, const char *path, const char *body, j
     return etcd_call(&e->client, path, ETCD_READ, ret, NULL, fault);
 }
 
-static void tell_size(const struct examination *x, int64_t size)
+static void tell_size(const struct etcd_examination *x, int64_t size)
 {
     int64_t quota = etcd_metric(&x->e->client, "etcd_server_quota_backend_bytes");
     if (quota > 0 && size > quota / 10 * 8)
@@ -59,7 +59,7 @@ static void tell_size(const struct examination *x, int64_t size)
                       "The database has %" PRId64 " MB; its quota cannot be read.", size / MB);
 }
 
-static enum hf_result tell_status(const struct examination *x, struct hf_fault *fault)
+static enum hf_result tell_status(const struct etcd_examination *x, struct hf_fault *fault)
 {
     json_t *status;
     enum hf_result result = post(x->e, "/v3/maintenance/status", "{}", &status, fault);
@@ -77,7 +77,7 @@ static enum hf_result tell_status(const struct examination *x, struct hf_fault *
     return HF_DONE;
 }
 
-static enum hf_result tell_members(const struct examination *x, struct hf_fault *fault)
+static enum hf_result tell_members(const struct etcd_examination *x, struct hf_fault *fault)
 {
     json_t *json, *member;
     size_t i, n_voters = 0;
@@ -106,7 +106,7 @@ static enum hf_result tell_members(const struct examination *x, struct hf_fault 
     return HF_DONE;
 }
 
-static enum hf_result tell_alarms(const struct examination *x, struct hf_fault *fault)
+static enum hf_result tell_alarms(const struct etcd_examination *x, struct hf_fault *fault)
 {
     json_t *json, *alarm;
     size_t i;
@@ -127,7 +127,7 @@ static enum hf_result tell_alarms(const struct examination *x, struct hf_fault *
     return HF_DONE;
 }
 
-static void tell_access(const struct examination *x)
+static void tell_access(const struct etcd_examination *x)
 {
     const struct etcd_address *a = &x->e->client.shared->address;
     bool is_tls = strncmp(a->endpoints[0], "https:", 6) == 0;
@@ -150,7 +150,7 @@ static void tell_access(const struct examination *x)
 }
 
 /* A user without the role root may not read everything; what it may not read is left out. */
-static enum hf_result unless_refused(const struct examination *x, const char *what,
+static enum hf_result unless_refused(const struct etcd_examination *x, const char *what,
                                      enum hf_result result, struct hf_fault *fault)
 {
     if (result == HF_DONE || !fault || !strstr(fault->msg, "permission denied"))
@@ -163,7 +163,7 @@ enum hf_result etcd_examine(struct lease *l, lease_each_finding *each, void *ctx
                             struct hf_fault *fault)
 {
     struct hf_fault unread;
-    const struct examination x = {.e = etcd_of(l), .each = each, .ctx = ctx};
+    const struct etcd_examination x = {.e = etcd_of(l), .each = each, .ctx = ctx};
     char version[32];
     enum hf_result result;
     fault = fault ? fault : &unread;

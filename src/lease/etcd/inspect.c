@@ -10,7 +10,8 @@
 #define WAITERS_ASKED_MAX 256
 
 static enum hf_result read_whole_line(struct etcd *e, const char *key, size_t key_len,
-                                      struct subject *s, struct line *ret, struct hf_fault *fault)
+                                      struct subject *s, struct etcd_line *ret,
+                                      struct hf_fault *fault)
 {
     etcd_subject_init_name(s, etcd_prefix(e), key, key_len);
     s->mode = WIRE_EXCLUSIVE;
@@ -22,7 +23,7 @@ static enum hf_result read_whole_line(struct etcd *e, const char *key, size_t ke
 
 /* *ret_ms: what is left of the lease, or how long the place is kept; 0: it has ended.  etcd rounds
  * down what is left. */
-static enum hf_result time_left(struct etcd *e, const struct entry *entry, int64_t *ret_ms,
+static enum hf_result time_left(struct etcd *e, const struct etcd_entry *entry, int64_t *ret_ms,
                                 struct hf_fault *fault)
 {
     int64_t left_s, ttl_s;
@@ -40,7 +41,7 @@ static enum hf_result time_left(struct etcd *e, const struct entry *entry, int64
     return HF_DONE;
 }
 
-static void show(const struct etcd *e, const struct entry *entry, int64_t left_ms,
+static void show(const struct etcd *e, const struct etcd_entry *entry, int64_t left_ms,
                  struct hf_holder *ret)
 {
     int64_t held_ms = clock_wall_us(e->clock) / 1000 - entry->wall_ms;
@@ -57,7 +58,7 @@ enum hf_result etcd_inspect(struct lease *l, const char *key, size_t key_len,
 {
     struct etcd *e = etcd_of(l);
     struct subject s;
-    struct line line = {0};
+    struct etcd_line line = {0};
     struct lease_state state = {0};
     enum hf_result result = read_whole_line(e, key, key_len, &s, &line, fault);
     if (result == HF_DONE && line.all.n > 0) {
@@ -65,7 +66,7 @@ enum hf_result etcd_inspect(struct lease *l, const char *key, size_t key_len,
         state.waiters = hf_alloc(line.all.n * sizeof *state.waiters);
     }
     for (size_t i = 0; result == HF_DONE && i < line.all.n; i++) {
-        const struct entry *entry = &line.all.v[i];
+        const struct etcd_entry *entry = &line.all.v[i];
         int64_t left_ms = WAITER_SILENT_MS;
         if (entry->claimed || state.n_waiters < WAITERS_ASKED_MAX)
             result = time_left(e, entry, &left_ms, fault);
@@ -177,7 +178,7 @@ enum hf_result etcd_break(struct lease *l, const char *key, size_t key_len, stru
 {
     struct etcd *e = etcd_of(l);
     struct subject s;
-    struct line line = {0};
+    struct etcd_line line = {0};
     bool found;
     enum hf_result result = read_whole_line(e, key, key_len, &s, &line, fault);
     for (size_t i = 0; result == HF_DONE && i < line.all.n; i++) {

@@ -94,7 +94,7 @@ static void read_line(struct buf *b, const struct subject *s, size_t limit)
 }
 
 static enum hf_result send(struct etcd *e, const struct subject *s, enum etcd_kind kind,
-                           struct line *ret, struct hf_fault *fault)
+                           struct etcd_line *ret, struct hf_fault *fault)
 {
     json_t *json;
     int64_t from_us = etcd_now_us(e);
@@ -114,7 +114,7 @@ static enum hf_result send(struct etcd *e, const struct subject *s, enum etcd_ki
 /* ---- transactions ---- */
 
 enum hf_result etcd_txn_look(struct etcd *e, const struct subject *s, size_t limit,
-                             struct line *ret, struct hf_fault *fault)
+                             struct etcd_line *ret, struct hf_fault *fault)
 {
     struct buf *b = etcd_body(&e->client);
     buf_lit(b, "{\"success\":[");
@@ -127,7 +127,7 @@ enum hf_result etcd_txn_look(struct etcd *e, const struct subject *s, size_t lim
 
 /* The answer looks like that of a transaction whose second range is about the line. */
 enum hf_result etcd_txn_look_before(struct etcd *e, const struct subject *s, int64_t create,
-                                    struct line *ret, struct hf_fault *fault)
+                                    struct etcd_line *ret, struct hf_fault *fault)
 {
     struct buf *b = etcd_body(&e->client);
     buf_lit(b, "{\"success\":[{\"request_range\":{");
@@ -144,7 +144,7 @@ enum hf_result etcd_txn_look_before(struct etcd *e, const struct subject *s, int
 /* A writer is claimed at once if there is no other request; a reader, if there is no writer.  A
  * request that does not queue is also claimed if others wait and nobody has claimed the lock. */
 enum hf_result etcd_txn_ask(struct etcd *e, const struct subject *s, const struct lease_request *r,
-                            struct line *ret, struct hf_fault *fault)
+                            struct etcd_line *ret, struct hf_fault *fault)
 {
     struct buf *b = etcd_body(&e->client);
     buf_lit(b, "{\"compare\":[");
@@ -171,7 +171,7 @@ enum hf_result etcd_txn_ask(struct etcd *e, const struct subject *s, const struc
 }
 
 enum hf_result etcd_txn_join(struct etcd *e, const struct subject *s, const struct lease_request *r,
-                             struct line *ret, struct hf_fault *fault)
+                             struct etcd_line *ret, struct hf_fault *fault)
 {
     struct buf *b = etcd_body(&e->client);
     buf_lit(b, "{\"success\":[{\"request_txn\":{\"compare\":[");
@@ -191,7 +191,7 @@ enum hf_result etcd_txn_join(struct etcd *e, const struct subject *s, const stru
 /* A reader may be claimed if there is no writer, or if all writers came later and none has claimed
  * the lock: two transactions, since comparisons over an empty range hold for 0 only. */
 enum hf_result etcd_txn_claim(struct etcd *e, const struct subject *s, int64_t create,
-                              const struct lease_request *r, struct line *ret,
+                              const struct lease_request *r, struct etcd_line *ret,
                               struct hf_fault *fault)
 {
     struct buf *b = etcd_body(&e->client);
@@ -229,15 +229,16 @@ enum hf_result etcd_txn_claim(struct etcd *e, const struct subject *s, int64_t c
     return send(e, s, ETCD_WRITE, ret, fault);
 }
 
-enum hf_result etcd_txn_pass_over(struct etcd *e, const struct subject *s, const struct line *line,
-                                  size_t n, bool if_unclaimed, struct hf_fault *fault)
+enum hf_result etcd_txn_pass_over(struct etcd *e, const struct subject *s,
+                                  const struct etcd_line *line, size_t n, bool if_unclaimed,
+                                  struct hf_fault *fault)
 {
     struct buf *b = etcd_body(&e->client), deletions = {0};
     struct subject other = *s;
-    struct line unread = {0};
+    struct etcd_line unread = {0};
     buf_lit(b, "{\"compare\":[");
     for (size_t i = 0; i < n; i++) {
-        const struct entry *entry = &line->all.v[i];
+        const struct etcd_entry *entry = &line->all.v[i];
         memcpy(other.owner, entry->owner, sizeof other.owner);
         buf_str(b, i ? ",{" : "{");
         wire_key(b, &other, entry->mode);

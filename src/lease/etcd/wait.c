@@ -31,7 +31,7 @@
 
 /* One message: {"result":{"created":true}}, {"result":{"events":[...]}}, {"result":{"canceled":
  * true,...}} or {"error":{...}}.  Only deletions are watched for. */
-static void take_message(struct watch *w, const char *text, size_t len)
+static void take_message(struct etcd_watch *w, const char *text, size_t len)
 {
     json_t *json = json_loadb(text, len, 0, NULL);
     const json_t *result = json_object_get(json, "result");
@@ -45,7 +45,7 @@ static void take_message(struct watch *w, const char *text, size_t len)
 
 static bool take_bytes(void *ctx, const char *data, size_t len)
 {
-    struct watch *w = ctx;
+    struct etcd_watch *w = ctx;
     buf_put(&w->text, data, len);
     for (;;) {
         char *end = w->text.len ? memchr(w->text.data, '\n', w->text.len) : NULL;
@@ -61,7 +61,7 @@ static bool take_bytes(void *ctx, const char *data, size_t len)
 
 static void watch_ended(struct http_exchange *x)
 {
-    struct watch *w = (struct watch *)(void *)x;
+    struct etcd_watch *w = (struct etcd_watch *)(void *)x;
     w->lease = 0;
     w->has_fired = w->has_failed = true;
 }
@@ -97,8 +97,8 @@ static void keep(struct buf *ret, const struct buf *from)
 /* Watches for the end of place.blocker, from the revision on at which it was seen. */
 static void watch(struct etcd *e, const struct subject *s)
 {
-    struct watch *w = &e->watch;
-    const struct place *p = &e->place;
+    struct etcd_watch *w = &e->watch;
+    const struct etcd_place *p = &e->place;
     struct subject blocker = *s;
     struct buf *b = etcd_body(&e->client);
     etcd_watch_stop(e);
@@ -129,7 +129,7 @@ static void watch(struct etcd *e, const struct subject *s)
  * true if it was. */
 static bool give_up_hung(struct etcd *e)
 {
-    struct watch *w = &e->watch;
+    struct etcd_watch *w = &e->watch;
     if (!w->lease || w->has_fired)
         return false;
     bool is_late =
@@ -156,7 +156,7 @@ struct wait {
     struct hf_fault *fault;
 };
 
-static int64_t check_pause_us(const struct place *p, bool is_watched)
+static int64_t check_pause_us(const struct etcd_place *p, bool is_watched)
 {
     if (!is_watched && p->position != 2)
         return CHECK_UNWATCHED_US;
@@ -164,7 +164,7 @@ static int64_t check_pause_us(const struct place *p, bool is_watched)
                           p->position > CROWD_MIN ? CHECK_CROWD_US : CHECK_FAR_US);
 }
 
-static int64_t silent_pause_us(const struct place *p)
+static int64_t silent_pause_us(const struct etcd_place *p)
 {
     return p->position > CROWD_MIN     ? CHECK_CROWD_US
            : p->position > WAITER_NEAR ? CHECK_FAR_US
@@ -172,9 +172,9 @@ static int64_t silent_pause_us(const struct place *p)
 }
 
 /* The place's blocker, where the line was too long to show it. */
-static enum hf_result find_blocker(struct wait *w, struct line *line)
+static enum hf_result find_blocker(struct wait *w, struct etcd_line *line)
 {
-    struct place *p = &w->e->place;
+    struct etcd_place *p = &w->e->place;
     enum hf_result result = etcd_txn_look_before(w->e, &w->s, p->create, line, w->fault);
     if (result != HF_DONE)
         return result;
@@ -185,7 +185,7 @@ static enum hf_result find_blocker(struct wait *w, struct line *line)
     return HF_DONE;
 }
 
-static enum hf_result look_once(struct wait *w, struct line *line, bool *ret_again)
+static enum hf_result look_once(struct wait *w, struct etcd_line *line, bool *ret_again)
 {
     struct etcd *e = w->e;
     int64_t turn_us, begun_us = etcd_now_us(e);
@@ -218,7 +218,7 @@ static enum hf_result look_once(struct wait *w, struct line *line, bool *ret_aga
 
 static enum hf_result look(struct wait *w)
 {
-    struct line line = {0};
+    struct etcd_line line = {0};
     bool again = true;
     enum hf_result result = HF_DONE;
     etcd_begin(&w->e->client, 0);
@@ -243,9 +243,9 @@ static void plan_vigil(struct wait *w)
 
 /* *ret_dropped: the waiter before us does not send heartbeats, since its lease has been left alone
  * for too long, and was taken out.  etcd rounds down what is left, so a second is taken off. */
-static enum hf_result drop_silent(struct wait *w, struct line *line, bool *ret_dropped)
+static enum hf_result drop_silent(struct wait *w, struct etcd_line *line, bool *ret_dropped)
 {
-    struct place *p = &w->e->place;
+    struct etcd_place *p = &w->e->place;
     int64_t left_s = 0, ttl_s = 0;
     enum hf_result result = HF_DONE;
     if (!p->has_blocker && (result = find_blocker(w, line)) != HF_DONE)
@@ -263,7 +263,7 @@ static enum hf_result drop_silent(struct wait *w, struct line *line, bool *ret_d
 
 static enum hf_result keep_vigil(struct wait *w)
 {
-    struct line line = {0};
+    struct etcd_line line = {0};
     bool dropped = false;
     w->e->vigil.kept_us = etcd_now_us(w->e);
     plan_vigil(w);

@@ -79,7 +79,7 @@ void wire_value(struct buf *b, bool claimed, int64_t wall_ms, const char *label,
 
 /* ---- reading ---- */
 
-static void read_value(struct entry *e, const char *text, size_t len)
+static void read_value(struct etcd_entry *e, const char *text, size_t len)
 {
     char *end;
     e->claimed = len == 0 || text[0] != 'w'; /* what we do not know we do not take */
@@ -90,17 +90,17 @@ static void read_value(struct entry *e, const char *text, size_t len)
         snprintf(e->label, sizeof e->label, "%s", end + 1);
 }
 
-bool etcd_entry_read(struct entry *ret, const json_t *kv, const struct subject *s)
+bool etcd_entry_read(struct etcd_entry *ret, const json_t *kv, const struct subject *s)
 {
     size_t len = 0, value_len = 0;
     char *key = base64_decode(json_object_get(kv, "key"), &len);
     bool is_ours = key && len == s->base_len + 1 + 2 * LEASE_OWNER_SIZE &&
                    memcmp(key, s->base, s->base_len) == 0;
     if (is_ours) {
-        *ret = (struct entry){.mode = key[s->base_len],
-                              .create = etcd_number(kv, "create_revision"),
-                              .mod = etcd_number(kv, "mod_revision"),
-                              .lease = etcd_number(kv, "lease")};
+        *ret = (struct etcd_entry){.mode = key[s->base_len],
+                                   .create = etcd_number(kv, "create_revision"),
+                                   .mod = etcd_number(kv, "mod_revision"),
+                                   .lease = etcd_number(kv, "lease")};
         memcpy(ret->owner, key + s->base_len + 1, 2 * LEASE_OWNER_SIZE);
         char *value = base64_decode(json_object_get(kv, "value"), &value_len);
         read_value(ret, value ? value : "", value_len);
@@ -110,13 +110,13 @@ bool etcd_entry_read(struct entry *ret, const json_t *kv, const struct subject *
     return is_ours;
 }
 
-void etcd_line_close(struct line *line)
+void etcd_line_close(struct etcd_line *line)
 {
     vec_close(&line->all);
-    *line = (struct line){0};
+    *line = (struct etcd_line){0};
 }
 
-void etcd_line_read(struct line *ret, const json_t *answer, const struct subject *s)
+void etcd_line_read(struct etcd_line *ret, const json_t *answer, const struct subject *s)
 {
     size_t i, j, n_ranges = 0;
     json_t *response, *kv;
@@ -148,13 +148,13 @@ void etcd_line_read(struct line *ret, const json_t *answer, const struct subject
 /* ---- judging ---- */
 
 /* Does a request of this mode wait for the end of `e`? */
-static bool blocks(const struct entry *e, char mode, int64_t create)
+static bool blocks(const struct etcd_entry *e, char mode, int64_t create)
 {
     bool concerns = mode == WIRE_EXCLUSIVE || e->mode == WIRE_EXCLUSIVE;
     return concerns && e->create != create && (e->claimed || e->create < create);
 }
 
-bool etcd_line_is_free(const struct line *line, char mode, int64_t create)
+bool etcd_line_is_free(const struct etcd_line *line, char mode, int64_t create)
 {
     for (size_t i = 0; i < line->all.n; i++)
         if (blocks(&line->all.v[i], mode, create))
@@ -164,18 +164,18 @@ bool etcd_line_is_free(const struct line *line, char mode, int64_t create)
 
 /* The youngest of those that came before, so that each waiter watches another key; if there is none
  * a holder that came later and did not queue. */
-const struct entry *etcd_line_blocker(const struct line *line, char mode, int64_t create)
+const struct etcd_entry *etcd_line_blocker(const struct etcd_line *line, char mode, int64_t create)
 {
-    const struct entry *found = NULL;
+    const struct etcd_entry *found = NULL;
     for (size_t i = 0; i < line->all.n; i++) {
-        const struct entry *e = &line->all.v[i];
+        const struct etcd_entry *e = &line->all.v[i];
         if (blocks(e, mode, create) && (e->create < create || !found))
             found = e;
     }
     return found;
 }
 
-size_t etcd_line_position(const struct line *line, int64_t create)
+size_t etcd_line_position(const struct etcd_line *line, int64_t create)
 {
     size_t n = 0, n_claimed = 0;
     for (size_t i = 0; i < line->all.n; i++) {
@@ -186,7 +186,7 @@ size_t etcd_line_position(const struct line *line, int64_t create)
     return is_listed || line->count <= line->all.n ? n : line->count - n_claimed;
 }
 
-size_t etcd_line_turn(const struct line *line, int64_t create)
+size_t etcd_line_turn(const struct etcd_line *line, int64_t create)
 {
     size_t n = 0;
     for (size_t i = 0; i < line->all.n; i++)

@@ -42,7 +42,7 @@ void wire_value(struct buf *b, bool claimed, int64_t wall_ms, const char *label,
 
 /* ---- reading ---- */
 
-struct entry {
+struct etcd_entry {
     char mode;
     bool claimed;
     char owner[2 * LEASE_OWNER_SIZE + 1];
@@ -52,34 +52,34 @@ struct entry {
     int64_t wall_ms; /* when it was claimed, or came */
 };
 /* The requests for a name at a revision, in the order of their creation. */
-struct line {
-    VEC(struct entry) all;
-    size_t count;     /* how many there are; `all` may lack the youngest */
-    int64_t revision; /* of the answer */
-    int64_t term;     /* of the leader, as the answer knows it */
-    bool succeeded;   /* the comparisons of the transaction held, or those of the nested one */
-    bool has_own;     /* there is a request of the subject's owner: */
-    struct entry own; /* this one */
+struct etcd_line {
+    VEC(struct etcd_entry) all;
+    size_t count;          /* how many there are; `all` may lack the youngest */
+    int64_t revision;      /* of the answer */
+    int64_t term;          /* of the leader, as the answer knows it */
+    bool succeeded;        /* the comparisons of the transaction held, or those of the nested one */
+    bool has_own;          /* there is a request of the subject's owner: */
+    struct etcd_entry own; /* this one */
 };
-void etcd_line_close(struct line *line);
+void etcd_line_close(struct etcd_line *line);
 /* Reads the answer of a transaction.  Its first range is about the subject's own key, the second
  * one about the whole line; either may be missing. */
-void etcd_line_read(struct line *ret, const json_t *answer, const struct subject *s);
+void etcd_line_read(struct etcd_line *ret, const json_t *answer, const struct subject *s);
 /* Reads one "kv"; false: it is not a key of this subject's name. */
-HF_MUST_USE bool etcd_entry_read(struct entry *ret, const json_t *kv, const struct subject *s);
+HF_MUST_USE bool etcd_entry_read(struct etcd_entry *ret, const json_t *kv, const struct subject *s);
 
 /* ---- judging ---- */
 
 /* May a request that was created at revision `create` be claimed? */
-bool etcd_line_is_free(const struct line *line, char mode, int64_t create);
+bool etcd_line_is_free(const struct etcd_line *line, char mode, int64_t create);
 /* The entry at whose end it is worth looking again; NULL: `line` shows none. */
-const struct entry *etcd_line_blocker(const struct line *line, char mode, int64_t create);
+const struct etcd_entry *etcd_line_blocker(const struct etcd_line *line, char mode, int64_t create);
 /* The number of waiters up to the one that was created at revision `create`, which is included.  At
  * most that if the line is not whole. */
-size_t etcd_line_position(const struct line *line, int64_t create);
+size_t etcd_line_position(const struct etcd_line *line, int64_t create);
 /* If nobody has claimed the lock it is the turn of the first waiter, or of the readers up to the
  * first writer.  Returns their number; 0: somebody has claimed it, or the waiter that was created
  * at `create` is one of them. */
-size_t etcd_line_turn(const struct line *line, int64_t create);
+size_t etcd_line_turn(const struct etcd_line *line, int64_t create);
 
 #endif

@@ -75,7 +75,7 @@ void service_announce(struct service *s, const char *url, bool is_configured)
         return;
     if (service_server(s, origin.text) < s->n_servers || s->n_servers == SERVICE_SERVERS_MAX)
         return;
-    struct server *server = &s->servers[s->n_servers++];
+    struct service_server *server = &s->servers[s->n_servers++];
     memcpy(server->origin, origin.text, sizeof server->origin);
     s->n_configured += is_configured;
 }
@@ -399,7 +399,7 @@ static bool has_polls(const struct service *s)
 static void send_own(struct service *s)
 {
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX && s->n_own < OWN_MAX; i++) {
-        struct seat *seat = &s->seats[i];
+        struct service_session *seat = &s->seats[i];
         struct client_message m;
         while (seat->client && s->n_own < OWN_MAX &&
                client_next(seat->client, service_now_us(s), &m)) {

@@ -132,7 +132,7 @@ static void fill(const struct client_lease *lease, enum hf_result result, int64_
 
 /* ---- asking ---- */
 
-static struct job *start_message(struct handle *h, struct seat *seat,
+static struct job *start_message(struct handle *h, struct service_session *seat,
                                  const struct client_message *m, int64_t timeout_ms)
 {
     struct job *job = job_new(h->service, seat, timeout_ms);
@@ -143,7 +143,8 @@ static struct job *start_message(struct handle *h, struct seat *seat,
 }
 
 /* A keep-alive beside another request, unless the session's proof is fresh; NULL: none. */
-static struct job *start_keep_alive(struct handle *h, struct seat *seat, int64_t timeout_ms)
+static struct job *start_keep_alive(struct handle *h, struct service_session *seat,
+                                    int64_t timeout_ms)
 {
     struct client_message m;
     int64_t max_age_us = seat->ttl_ms * 1000 / FRESH_PART;
@@ -154,9 +155,10 @@ static struct job *start_keep_alive(struct handle *h, struct seat *seat, int64_t
 
 /* Sends a message that client_acquire has made.  *ret_again: ask again; otherwise the result is
  * that of the call, and *v is filled if it is HF_DONE. */
-static enum hf_result send_ask(struct handle *h, struct seat *seat, const struct lease_request *q,
-                               const struct client_message *m, int64_t timeout_ms,
-                               struct lease_verdict *v, bool *ret_again, struct hf_fault *fault)
+static enum hf_result send_ask(struct handle *h, struct service_session *seat,
+                               const struct lease_request *q, const struct client_message *m,
+                               int64_t timeout_ms, struct lease_verdict *v, bool *ret_again,
+                               struct hf_fault *fault)
 {
     struct job *keep = m->kind == CLIENT_ACQUIRE ? start_keep_alive(h, seat, timeout_ms) : NULL;
     struct job *job = start_message(h, seat, m, timeout_ms);
@@ -183,9 +185,9 @@ static enum hf_result send_ask(struct handle *h, struct seat *seat, const struct
 }
 
 /* The session that a request belongs to. */
-static struct seat *seat_of(struct service *s, const struct lease_request *q)
+static struct service_session *seat_of(struct service *s, const struct lease_request *q)
 {
-    struct seat *seat = &s->seats[0];
+    struct service_session *seat = &s->seats[0];
     if (s->n_seats == 1 && seat->ttl_ms == q->ttl_ms)
         return seat; /* the usual case */
     if (!service_find(s, q, &seat))
@@ -199,7 +201,7 @@ enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64
     struct service *s = h->service;
     int64_t until_us = 0;
     for (int i = 0; i < STEPS_MAX; i++) {
-        struct seat *seat = seat_of(s, q);
+        struct service_session *seat = seat_of(s, q);
         struct client_lease *lease;
         struct client_message m;
         bool again = true;
@@ -249,7 +251,7 @@ static struct job *release_start(struct handle *h, const struct lease_request *q
                                  int64_t timeout_ms, enum hf_result *ret_result)
 {
     struct service *s = h->service;
-    struct seat *seat;
+    struct service_session *seat;
     struct client_message m;
     enum client_result result;
     struct client_lease *lease = service_find(s, q, &seat);
@@ -306,7 +308,7 @@ static enum hf_result holdfast_release(struct lease *l, const struct lease_reque
 /* ---- renewing ---- */
 
 /* Keeps the session alive, or joins a keep-alive that is under way. */
-static enum hf_result keep_alive(struct handle *h, struct seat *seat, int64_t timeout_ms,
+static enum hf_result keep_alive(struct handle *h, struct service_session *seat, int64_t timeout_ms,
                                  struct hf_fault *fault)
 {
     struct service *s = h->service;
@@ -333,7 +335,7 @@ static enum hf_result keep_all(struct handle *h, const struct lease_request *req
 {
     bool is_kept[SERVICE_SESSIONS_MAX] = {false};
     for (size_t i = 0; i < n; i++) {
-        struct seat *seat;
+        struct service_session *seat;
         struct client_lease *lease = service_find(h->service, &requests[i], &seat);
         if (!lease || !client_lease_is_granted(lease) || is_kept[seat - h->service->seats])
             continue;
@@ -348,7 +350,7 @@ static enum hf_result keep_all(struct handle *h, const struct lease_request *req
 /* A lease whose time is over is given back before the caller hears of it. */
 static void renew_end(struct handle *h, const struct lease_request *q, struct lease_verdict *v)
 {
-    struct seat *seat;
+    struct service_session *seat;
     struct client_lease *lease = service_find(h->service, q, &seat);
     *v = (struct lease_verdict){.result = HF_LOST};
     if (!lease || client_lease_is_waiting(lease))

@@ -75,7 +75,7 @@ static void end_sessions(struct service *s)
     struct job *jobs[SERVICE_SESSIONS_MAX] = {NULL};
     int64_t limit_ms = s->timeout_ms < CLOSE_MS ? s->timeout_ms : CLOSE_MS;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct seat *seat = &s->seats[i];
+        struct service_session *seat = &s->seats[i];
         struct client_message m;
         if (!seat->client || !client_end_session(seat->client, service_now_us(s), &m))
             continue;
@@ -140,11 +140,11 @@ static void lease_changed(void *context, struct client_lease *lease)
         s->on_lost(s->on_lost_ctx, name, len, client_lease_owner(lease));
 }
 
-static struct seat *take_seat(struct service *s)
+static struct service_session *take_seat(struct service *s)
 {
-    struct seat *idle = NULL;
+    struct service_session *idle = NULL;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct seat *seat = &s->seats[i];
+        struct service_session *seat = &s->seats[i];
         if (!seat->client)
             return seat;
         if (client_n_claims(seat->client) == 0 && seat->n_jobs == 0 && !seat->stream &&
@@ -159,11 +159,11 @@ static struct seat *take_seat(struct service *s)
 }
 
 /* The session whose TTL is the longest that is not longer; or else the shortest. */
-static struct seat *nearest_seat(struct service *s, int64_t ttl_ms)
+static struct service_session *nearest_seat(struct service *s, int64_t ttl_ms)
 {
-    struct seat *best = NULL;
+    struct service_session *best = NULL;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct seat *seat = &s->seats[i];
+        struct service_session *seat = &s->seats[i];
         bool fits = seat->ttl_ms <= ttl_ms, best_fits = best && best->ttl_ms <= ttl_ms;
         if (!best || (fits && (!best_fits || seat->ttl_ms > best->ttl_ms)) ||
             (!fits && !best_fits && seat->ttl_ms < best->ttl_ms))
@@ -172,19 +172,19 @@ static struct seat *nearest_seat(struct service *s, int64_t ttl_ms)
     return best;
 }
 
-struct seat *service_seat(struct service *s, int64_t ttl_ms)
+struct service_session *service_seat(struct service *s, int64_t ttl_ms)
 {
     if (s->address.ttl_ms)
         ttl_ms = s->address.ttl_ms;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
         if (s->seats[i].client && s->seats[i].ttl_ms == ttl_ms)
             return &s->seats[i];
-    struct seat *seat = take_seat(s);
+    struct service_session *seat = take_seat(s);
     if (!seat)
         return nearest_seat(s, ttl_ms);
     if (seat == &s->seats[s->n_seats])
         s->n_seats++;
-    *seat = (struct seat){.service = s, .ttl_ms = ttl_ms};
+    *seat = (struct service_session){.service = s, .ttl_ms = ttl_ms};
     seat->client = client_new(&(struct client_config){.ttl_ms = ttl_ms,
                                                       .cache = s->address.cache,
                                                       .random = &s->random,
@@ -194,7 +194,7 @@ struct seat *service_seat(struct service *s, int64_t ttl_ms)
 }
 
 struct client_lease *service_find(struct service *s, const struct lease_request *q,
-                                  struct seat **ret_seat)
+                                  struct service_session **ret_seat)
 {
     for (size_t i = 0; i < s->n_seats; i++) {
         struct client *c = s->seats[i].client;
@@ -207,7 +207,7 @@ struct client_lease *service_find(struct service *s, const struct lease_request 
     return NULL;
 }
 
-void service_arm(struct service *s, const struct seat *seat)
+void service_arm(struct service *s, const struct service_session *seat)
 {
     if (client_due_us(seat->client) >= s->armed_us)
         return;
@@ -217,7 +217,7 @@ void service_arm(struct service *s, const struct seat *seat)
 
 /* ---- jobs ---- */
 
-struct job *job_new(struct service *s, struct seat *seat, int64_t timeout_ms)
+struct job *job_new(struct service *s, struct service_session *seat, int64_t timeout_ms)
 {
     struct job *job = hf_alloc(sizeof *job);
     job->service = s;

@@ -38,12 +38,12 @@ struct service;
 struct handle;
 
 /* A session and its stream. */
-struct seat {
+struct service_session {
     struct service *service;
     struct client *client; /* NULL: the seat is free */
     int64_t ttl_ms;
     unsigned n_jobs; /* that refer to the client */
-    struct stream *stream;
+    struct service_stream *stream;
 };
 
 /* A request of the driver, from when it is made until its answer has been judged. */
@@ -51,7 +51,7 @@ struct job {
     struct http_exchange x; /* the first member */
     struct job *next;       /* in the queue, or among those that pause */
     struct service *service;
-    struct seat *seat; /* NULL: it is no message, but `method` and `path` */
+    struct service_session *seat; /* NULL: it is no message, but `method` and `path` */
     struct client_message message;
     const char *method;
     bool reads;       /* it changes nothing, so it may be repeated */
@@ -77,7 +77,7 @@ struct job {
     int fd;               /* an eventfd that is written then; -1: none */
 };
 
-struct server {
+struct service_server {
     char origin[HTTP_ORIGIN_SIZE];
 };
 
@@ -97,12 +97,12 @@ struct service {
     unsigned refs;          /* handles */
     bool stop;
     struct random random;
-    struct server servers[SERVICE_SERVERS_MAX];
+    struct service_server servers[SERVICE_SERVERS_MAX];
     size_t n_servers, n_configured; /* the configured ones come first */
     size_t at;                      /* the server that answered last */
     int64_t announced_us;           /* when the cell was last asked for its servers */
     bool is_asking;                 /* for them */
-    struct seat seats[SERVICE_SESSIONS_MAX];
+    struct service_session seats[SERVICE_SESSIONS_MAX];
     size_t n_seats;                 /* that have ever been in use: the first ones */
     struct job *queue, **queue_end; /* that are to be started */
     struct job *paused;
@@ -126,17 +126,17 @@ static inline int64_t service_now_us(const struct service *s) { return clock_boo
 /* ---- all of these are called with the mutex held ---- */
 
 /* The session for this TTL, or, if there are too many, the one that is nearest to it. */
-struct seat *service_seat(struct service *s, int64_t ttl_ms);
+struct service_session *service_seat(struct service *s, int64_t ttl_ms);
 /* The lease of this owner, and its session; NULL: none. */
 struct client_lease *service_find(struct service *s, const struct lease_request *q,
-                                  struct seat **ret_seat);
+                                  struct service_session **ret_seat);
 /* The number of a known server; n_servers: there is none of this origin. */
 size_t service_server(const struct service *s, const char *origin);
 /* Wakes the courier if this session has something to send earlier than it would look. */
-void service_arm(struct service *s, const struct seat *seat);
+void service_arm(struct service *s, const struct service_session *seat);
 
 /* Makes a job for a message of this session. */
-struct job *job_new(struct service *s, struct seat *seat, int64_t timeout_ms);
+struct job *job_new(struct service *s, struct service_session *seat, int64_t timeout_ms);
 void job_free(struct job *job);
 /* Hands it to the courier. */
 void job_start(struct job *job);

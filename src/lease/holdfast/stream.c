@@ -13,9 +13,9 @@
 #define RETRY_US INT64_C(500000)
 #define MESSAGE_LEN_MAX ((size_t)64 << 10)
 
-struct stream {
+struct service_stream {
     struct http_exchange x; /* the first member */
-    struct seat *seat;
+    struct service_session *seat;
     char session[CLIENT_SESSION_SIZE];
     size_t at; /* the server */
     unsigned n_hops;
@@ -51,7 +51,7 @@ static bool take_event(void *ctx, const char *event, const char *data)
                  {"lost", CLIENT_EVENT_LOST},
                  {"wanted", CLIENT_EVENT_WANTED},
                  {"reset", CLIENT_EVENT_CONNECTED}};
-    const struct stream *s = ctx;
+    const struct service_stream *s = ctx;
     struct client *c = s->seat->client;
     json_t *json = json_loads(data, 0, NULL);
     const char *name = json_string_value(json_object_get(json, "name"));
@@ -68,7 +68,7 @@ static bool take_event(void *ctx, const char *event, const char *data)
 
 static bool take_body(void *ctx, const char *data, size_t len)
 {
-    struct stream *s = ctx;
+    struct service_stream *s = ctx;
     struct service *service = s->seat->service;
     pthread_mutex_lock(&service->mutex);
     if (!s->is_connected) {
@@ -85,7 +85,7 @@ static bool take_body(void *ctx, const char *data, size_t len)
 
 static void stream_done(struct http_exchange *x);
 
-static void stream_run(struct stream *s)
+static void stream_run(struct service_stream *s)
 {
     struct service *service = s->seat->service;
     sse_begin(&s->events);
@@ -108,7 +108,7 @@ static void stream_run(struct stream *s)
 
 static void stream_done(struct http_exchange *x)
 {
-    struct stream *s = (struct stream *)(void *)x;
+    struct service_stream *s = (struct service_stream *)(void *)x;
     struct service *service = s->seat->service;
     struct http_origin origin;
     pthread_mutex_lock(&service->mutex);
@@ -128,9 +128,9 @@ static void stream_done(struct http_exchange *x)
     pthread_mutex_unlock(&service->mutex);
 }
 
-static void stream_close(struct seat *seat)
+static void stream_close(struct service_session *seat)
 {
-    struct stream *s = seat->stream;
+    struct service_stream *s = seat->stream;
     if (s->is_running)
         http_pool_cancel(seat->service->pool, &s->x);
     http_response_close(&s->x.response);
@@ -142,9 +142,9 @@ static void stream_close(struct seat *seat)
     seat->stream = NULL;
 }
 
-static void stream_open(struct seat *seat)
+static void stream_open(struct service_session *seat)
 {
-    struct stream *s = hf_alloc(sizeof *s);
+    struct service_stream *s = hf_alloc(sizeof *s);
     s->seat = seat;
     s->events = (struct sse){.on_message = take_event, .ctx = s, .len_max = MESSAGE_LEN_MAX};
     memcpy(s->session, client_session(seat->client), strlen(client_session(seat->client)));
@@ -164,8 +164,8 @@ static bool is_wanted(const struct service *service, const struct client *c)
 void service_tend_streams(struct service *service)
 {
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct seat *seat = &service->seats[i];
-        struct stream *s = seat->stream;
+        struct service_session *seat = &service->seats[i];
+        struct service_stream *s = seat->stream;
         if (s && (!client_is_open(seat->client) || client_n_claims(seat->client) == 0 ||
                   strcmp(s->session, client_session(seat->client)) != 0))
             stream_close(seat);
@@ -191,7 +191,7 @@ int64_t service_streams_due_us(const struct service *service)
 {
     int64_t due_us = INT64_MAX;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        const struct stream *s = service->seats[i].stream;
+        const struct service_stream *s = service->seats[i].stream;
         if (s && !s->is_running && s->retry_us < due_us)
             due_us = s->retry_us;
     }

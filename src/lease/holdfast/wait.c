@@ -52,8 +52,8 @@ static enum hf_result await_poll(struct handle *h, struct job *job, int64_t unti
 }
 
 /* Makes a request that waits, if it is one of the few; NULL: it is not. */
-static struct job *start_poll(struct handle *h, const struct lease_request *q, struct seat *seat,
-                              int64_t wait_ms)
+static struct job *start_poll(struct handle *h, const struct lease_request *q,
+                              struct service_session *seat, int64_t wait_ms)
 {
     struct service *s = h->service;
     struct client_lease *lease;
@@ -89,7 +89,7 @@ static void waiter_add(struct handle *h, struct client_lease *lease)
 static void waiter_remove(struct handle *h, const struct lease_request *q)
 {
     struct handle **at = &h->service->waiters;
-    struct seat *seat;
+    struct service_session *seat;
     struct client_lease *lease = service_find(h->service, q, &seat);
     while (*at != h)
         at = &(*at)->next;
@@ -135,7 +135,7 @@ enum hf_result holdfast_wait(struct lease *l, const struct lease_request *q, int
     pthread_mutex_lock(&s->mutex);
     clear(h);
     while (!is_over && result == HF_DONE) {
-        struct seat *seat;
+        struct service_session *seat;
         struct client_lease *lease = service_find(s, q, &seat);
         int64_t left_ms = (until_us - wait_now_us() + 999) / 1000;
         if (!lease || !client_lease_is_waiting(lease) || client_lease_is_its_turn(lease) ||

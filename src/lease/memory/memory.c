@@ -80,7 +80,7 @@ static struct lease_verdict granted(const struct claim *c, int64_t now_us)
 }
 
 /* `e` is the key's entry, tidied and possibly empty. */
-static struct lease_verdict acquire_one(struct lease_table *t, struct entry *e,
+static struct lease_verdict acquire_one(struct lease_table *t, struct memory_entry *e,
                                         const struct lease_request *r, int64_t now_us)
 {
     struct claim **at = claim_find(&e->holders, r->owner);
@@ -123,7 +123,7 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
         result = fault_set(fault, HF_FAILED, "memory: has all the %d holders and waiters it takes",
                            CLAIMS_MAX);
     } else {
-        struct entry *e = entry_get(t, r->key, r->key_len, now_us);
+        struct memory_entry *e = entry_get(t, r->key, r->key_len, now_us);
         if (entry_is_empty(e))
             e->slots = r->slots;
         if (e->slots == r->slots)
@@ -144,7 +144,7 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < n; i++) {
         const struct lease_request *r = &requests[i];
-        struct entry *e = entry_find(t, r->key, r->key_len, now_us);
+        struct memory_entry *e = entry_find(t, r->key, r->key_len, now_us);
         struct claim **at = e ? claim_find(&e->holders, r->owner) : NULL;
         verdicts[i] = (struct lease_verdict){.result = HF_LOST};
         if (at) {
@@ -158,7 +158,7 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
     return HF_DONE;
 }
 
-static enum hf_result release_one(struct lease_table *t, struct entry *e,
+static enum hf_result release_one(struct lease_table *t, struct memory_entry *e,
                                   const uint8_t owner[LEASE_OWNER_SIZE], int64_t now_us)
 {
     struct claim **at = claim_find(&e->holders, owner);
@@ -183,7 +183,7 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < n; i++) {
         const struct lease_request *r = &requests[i];
-        struct entry *e = entry_find(t, r->key, r->key_len, now_us);
+        struct memory_entry *e = entry_find(t, r->key, r->key_len, now_us);
         verdicts[i] =
             (struct lease_verdict){.result = e ? release_one(t, e, r->owner, now_us) : HF_LOST};
         entry_drop_if_empty(t, e);
@@ -195,7 +195,7 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
 /* ---- waiting ---- */
 
 /* From now on the place is kept as long as that of a waiter that has just asked. */
-static void leave(struct lease_table *t, struct entry *e, struct claim_sleeper *s)
+static void leave(struct lease_table *t, struct memory_entry *e, struct claim_sleeper *s)
 {
     struct claim *c = s->claim;
     if (c) {
@@ -213,7 +213,7 @@ static void leave(struct lease_table *t, struct entry *e, struct claim_sleeper *
 }
 
 /* How long the sleeper may sleep; sets its alarm if it is the watcher. */
-static int64_t sleep_length_us(const struct lease_table *t, const struct entry *e,
+static int64_t sleep_length_us(const struct lease_table *t, const struct memory_entry *e,
                                struct claim_sleeper *s, int64_t now_us, int64_t end_us)
 {
     int64_t alarm_us, us = end_us - now_us;
@@ -227,7 +227,7 @@ static int64_t sleep_length_us(const struct lease_table *t, const struct entry *
 }
 
 /* While the sleeper's claim waits, its entry stays. */
-static void sleep_until_turn(struct lease_table *t, struct entry *e, struct claim_sleeper *s,
+static void sleep_until_turn(struct lease_table *t, struct memory_entry *e, struct claim_sleeper *s,
                              const struct lease *l, int64_t timeout_us)
 {
     int64_t end_us = clock_boot_us(t->clock) + timeout_us;
@@ -255,7 +255,7 @@ static enum hf_result memory_wait(struct lease *l, const struct lease_request *r
 {
     (void)fault;
     struct lease_table *t = table_of(l);
-    struct entry *e = entry_find(t, request->key, request->key_len, clock_boot_us(t->clock));
+    struct memory_entry *e = entry_find(t, request->key, request->key_len, clock_boot_us(t->clock));
     struct claim **at = e ? claim_find(&e->waiters, request->owner) : NULL;
     if (at) { /* otherwise the owner holds it or has no place: asking again tells which */
         struct claim_sleeper s = {.claim = *at, .alarm_us = INT64_MAX, .next = (*at)->sleepers};
@@ -296,7 +296,7 @@ static enum hf_result memory_inspect(struct lease *l, const char *key, size_t ke
     *ret = (struct lease_state){0};
     struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
-    struct entry *e = entry_find(t, key, key_len, now_us);
+    struct memory_entry *e = entry_find(t, key, key_len, now_us);
     if (e) {
         ret->holders = show(e->holders, now_us, &ret->n_holders);
         ret->waiters = show(e->waiters, now_us, &ret->n_waiters);
@@ -322,7 +322,7 @@ static enum hf_result memory_list(struct lease *l, const char *prefix, size_t pr
     int64_t now_us = clock_boot_us(t->clock);
     struct table_node *x = table_first(&t->entries);
     for (; x; x = table_after(&t->entries, x)) {
-        struct entry *e = (struct entry *)x;
+        struct memory_entry *e = (struct memory_entry *)x;
         entry_tidy(t, e, now_us);
         if (!entry_is_empty(e) && e->key_len >= prefix_len &&
             memcmp(e->key, prefix, prefix_len) == 0)
@@ -346,7 +346,7 @@ static enum hf_result memory_break(struct lease *l, const char *key, size_t key_
     (void)fault;
     struct lease_table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
-    struct entry *e = entry_find(t, key, key_len, now_us);
+    struct memory_entry *e = entry_find(t, key, key_len, now_us);
     if (e) {
         while (e->holders)
             entry_end_holder(t, e, &e->holders);

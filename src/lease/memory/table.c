@@ -78,7 +78,7 @@ static struct claim *claim_unlink(struct claim **at)
 
 /* ---- an entry ---- */
 
-static size_t *holders_of_mode(struct entry *e, enum hf_mode mode)
+static size_t *holders_of_mode(struct memory_entry *e, enum hf_mode mode)
 {
     return mode == HF_SHARED ? &e->n_shared : &e->n_exclusive;
 }
@@ -88,7 +88,7 @@ static size_t *waiters_of_mode(struct waiter_count *count, enum hf_mode mode)
     return mode == HF_SHARED ? &count->shared : &count->exclusive;
 }
 
-void entry_end_holder(struct lease_table *t, struct entry *e, struct claim **at)
+void entry_end_holder(struct lease_table *t, struct memory_entry *e, struct claim **at)
 {
     struct claim *c = claim_unlink(at);
     --*holders_of_mode(e, c->mode);
@@ -96,7 +96,7 @@ void entry_end_holder(struct lease_table *t, struct entry *e, struct claim **at)
 }
 
 /* If the last waiter leaves, finding the one before it costs a walk over the queue. */
-struct claim *entry_dequeue(struct entry *e, struct claim **at)
+struct claim *entry_dequeue(struct memory_entry *e, struct claim **at)
 {
     struct claim *c = claim_unlink(at);
     entry_note_alive(e, c);
@@ -109,32 +109,33 @@ struct claim *entry_dequeue(struct entry *e, struct claim **at)
     return c;
 }
 
-void entry_note_alive(struct entry *e, struct claim *c)
+void entry_note_alive(struct memory_entry *e, struct claim *c)
 {
     if (c->passed_over)
         ++*waiters_of_mode(&e->waiting, c->mode);
     c->passed_over = false;
 }
 
-static void pass_over(struct entry *e, struct claim *c)
+static void pass_over(struct memory_entry *e, struct claim *c)
 {
     c->passed_over = true;
     c->since_us = 0;
     --*waiters_of_mode(&e->waiting, c->mode);
 }
 
-void entry_end_waiter(struct lease_table *t, struct entry *e, struct claim **at)
+void entry_end_waiter(struct lease_table *t, struct memory_entry *e, struct claim **at)
 {
     claim_free(t, entry_dequeue(e, at));
 }
 
-void entry_set_until(struct entry *e, struct claim *c, int64_t until_us)
+void entry_set_until(struct memory_entry *e, struct claim *c, int64_t until_us)
 {
     c->until_us = until_us;
     e->due_us = until_us < e->due_us ? until_us : e->due_us;
 }
 
-struct waiter_count entry_ahead_of(const struct entry *e, const struct claim *upto, int priority)
+struct waiter_count entry_ahead_of(const struct memory_entry *e, const struct claim *upto,
+                                   int priority)
 {
     if (!upto && (!e->last_waiter || e->last_waiter->priority >= priority))
         return e->waiting;
@@ -149,14 +150,15 @@ struct waiter_count entry_ahead_of(const struct entry *e, const struct claim *up
     return ahead;
 }
 
-bool entry_is_free_for(const struct entry *e, enum hf_mode mode, const struct waiter_count *ahead)
+bool entry_is_free_for(const struct memory_entry *e, enum hf_mode mode,
+                       const struct waiter_count *ahead)
 {
     if (mode == HF_SHARED)
         return e->n_exclusive == 0 && ahead->exclusive == 0;
     return e->n_shared == 0 && ahead->shared == 0 && e->n_exclusive + ahead->exclusive < e->slots;
 }
 
-int64_t entry_first_end_us(const struct entry *e)
+int64_t entry_first_end_us(const struct memory_entry *e)
 {
     int64_t first = INT64_MAX;
     for (const struct claim *h = e->holders; h; h = h->next)
@@ -164,7 +166,7 @@ int64_t entry_first_end_us(const struct entry *e)
     return first;
 }
 
-struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us)
+struct claim *entry_watcher(const struct memory_entry *e, int64_t *ret_alarm_us)
 {
     int64_t until_us = entry_first_end_us(e);
     struct claim *w = e->waiters;
@@ -180,7 +182,7 @@ struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us)
 }
 
 /* Only waiters near the head can have been called, so the walk ends soon. */
-static void call_waiters(struct entry *e, int64_t now_us)
+static void call_waiters(struct memory_entry *e, int64_t now_us)
 {
     struct waiter_count ahead = {0};
     bool free = true;
@@ -201,7 +203,7 @@ static void call_waiters(struct entry *e, int64_t now_us)
     }
 }
 
-void entry_wake(struct entry *e, int64_t now_us)
+void entry_wake(struct memory_entry *e, int64_t now_us)
 {
     if (!e->waiters)
         return;
@@ -212,7 +214,7 @@ void entry_wake(struct entry *e, int64_t now_us)
         claim_wake(watcher);
 }
 
-void entry_grant(struct lease_table *t, struct entry *e, struct claim *c, int64_t ttl_us,
+void entry_grant(struct lease_table *t, struct memory_entry *e, struct claim *c, int64_t ttl_us,
                  int64_t now_us)
 {
     struct claim **at = &e->holders;
@@ -230,7 +232,7 @@ void entry_grant(struct lease_table *t, struct entry *e, struct claim *c, int64_
     claim_wake(c); /* a second thread may sleep for the same owner */
 }
 
-void entry_enqueue(struct entry *e, struct claim *c)
+void entry_enqueue(struct memory_entry *e, struct claim *c)
 {
     struct claim **at = &e->waiters;
     if (e->last_waiter && e->last_waiter->priority >= c->priority)
@@ -244,7 +246,7 @@ void entry_enqueue(struct entry *e, struct claim *c)
     ++*waiters_of_mode(&e->waiting, c->mode);
 }
 
-void entry_tidy(struct lease_table *t, struct entry *e, int64_t now_us)
+void entry_tidy(struct lease_table *t, struct memory_entry *e, int64_t now_us)
 {
     if (now_us < e->due_us)
         return;
@@ -279,33 +281,33 @@ void entry_tidy(struct lease_table *t, struct entry *e, int64_t now_us)
         entry_wake(e, now_us);
 }
 
-bool entry_is_empty(const struct entry *e) { return !e->holders && !e->waiters; }
+bool entry_is_empty(const struct memory_entry *e) { return !e->holders && !e->waiters; }
 
 /* ---- the table ---- */
 
-static struct entry *find_hashed(struct lease_table *t, uint64_t hash, const char *key, size_t len,
-                                 int64_t now_us)
+static struct memory_entry *find_hashed(struct lease_table *t, uint64_t hash, const char *key,
+                                        size_t len, int64_t now_us)
 {
-    struct entry *e = (struct entry *)table_chain(&t->entries, hash);
+    struct memory_entry *e = (struct memory_entry *)table_chain(&t->entries, hash);
     while (e && !(e->node.hash == hash && e->key_len == len && memcmp(e->key, key, len) == 0))
-        e = (struct entry *)e->node.next;
+        e = (struct memory_entry *)e->node.next;
     if (e)
         entry_tidy(t, e, now_us);
     return e;
 }
 
-struct entry *entry_find(struct lease_table *t, const char *key, size_t len, int64_t now_us)
+struct memory_entry *entry_find(struct lease_table *t, const char *key, size_t len, int64_t now_us)
 {
     return find_hashed(t, hash_keyed(key, len), key, len, now_us);
 }
 
-static void entry_drop(struct lease_table *t, struct entry *e)
+static void entry_drop(struct lease_table *t, struct memory_entry *e)
 {
     table_remove(&t->entries, &e->node);
     free(e);
 }
 
-void entry_drop_if_empty(struct lease_table *t, struct entry *e)
+void entry_drop_if_empty(struct lease_table *t, struct memory_entry *e)
 {
     if (e && t->entries.n > KEPT_ENTRIES_MAX && entry_is_empty(e))
         entry_drop(t, e);
@@ -315,7 +317,7 @@ static void sweep(struct lease_table *t, int64_t now_us)
 {
     for (int i = 0; i < 2; i++)
         for (struct table_node *x = table_chain(&t->entries, t->swept++), *next; x; x = next) {
-            struct entry *e = (struct entry *)x;
+            struct memory_entry *e = (struct memory_entry *)x;
             next = x->next;
             entry_tidy(t, e, now_us);
             if (entry_is_empty(e))
@@ -323,10 +325,10 @@ static void sweep(struct lease_table *t, int64_t now_us)
         }
 }
 
-struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us)
+struct memory_entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us)
 {
     uint64_t hash = hash_keyed(key, len);
-    struct entry *e = find_hashed(t, hash, key, len, now_us);
+    struct memory_entry *e = find_hashed(t, hash, key, len, now_us);
     if (e)
         return e;
     sweep(t, now_us);
@@ -341,7 +343,7 @@ struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int6
 void lease_table_free(struct lease_table *t)
 {
     for (struct table_node *x = table_first(&t->entries), *next; x; x = next) {
-        struct entry *e = (struct entry *)x;
+        struct memory_entry *e = (struct memory_entry *)x;
         next = table_after(&t->entries, x);
         while (e->holders)
             entry_end_holder(t, e, &e->holders);

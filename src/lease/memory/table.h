@@ -53,7 +53,7 @@ struct waiter_count {
     size_t exclusive, shared;
 };
 
-struct entry {
+struct memory_entry {
     struct table_node node;
     struct claim *holders;        /* exclusive ones in the order of their slots */
     struct claim *waiters;        /* in the order of service */
@@ -85,41 +85,43 @@ struct claim **claim_find(struct claim **list, const uint8_t owner[LEASE_OWNER_S
 
 /* The waiters before `upto` in the queue that have not been passed over.  With NULL: those that a
  * newcomer of this priority would stand behind. */
-struct waiter_count entry_ahead_of(const struct entry *e, const struct claim *upto, int priority);
+struct waiter_count entry_ahead_of(const struct memory_entry *e, const struct claim *upto,
+                                   int priority);
 /* Can a claim be granted that has these waiters before it?  A waiter that cannot be granted stops
  * every later one, of either mode. */
-bool entry_is_free_for(const struct entry *e, enum hf_mode mode, const struct waiter_count *ahead);
+bool entry_is_free_for(const struct memory_entry *e, enum hf_mode mode,
+                       const struct waiter_count *ahead);
 /* When the first lease ends; INT64_MAX: there is no holder. */
-int64_t entry_first_end_us(const struct entry *e);
+int64_t entry_first_end_us(const struct memory_entry *e);
 /* The watcher's claim, or NULL, and the time of its alarm. */
-struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us);
+struct claim *entry_watcher(const struct memory_entry *e, int64_t *ret_alarm_us);
 /* To be called after a change: calls the waiters whose turn it is, wakes those of them that sleep,
  * and the watcher if its alarm would be too late. */
-void entry_wake(struct entry *e, int64_t now_us);
-void entry_grant(struct lease_table *t, struct entry *e, struct claim *c, int64_t ttl_us,
+void entry_wake(struct memory_entry *e, int64_t now_us);
+void entry_grant(struct lease_table *t, struct memory_entry *e, struct claim *c, int64_t ttl_us,
                  int64_t now_us);
 /* The waiter is there: it counts again if it was passed over. */
-void entry_note_alive(struct entry *e, struct claim *c);
-void entry_enqueue(struct entry *e, struct claim *c);
+void entry_note_alive(struct memory_entry *e, struct claim *c);
+void entry_enqueue(struct memory_entry *e, struct claim *c);
 /* Takes a waiter out of the queue, to be granted. */
-struct claim *entry_dequeue(struct entry *e, struct claim **at);
+struct claim *entry_dequeue(struct memory_entry *e, struct claim **at);
 /* End a lease or a place; its sleepers wake up without a claim. */
-void entry_end_holder(struct lease_table *t, struct entry *e, struct claim **at);
-void entry_end_waiter(struct lease_table *t, struct entry *e, struct claim **at);
+void entry_end_holder(struct lease_table *t, struct memory_entry *e, struct claim **at);
+void entry_end_waiter(struct lease_table *t, struct memory_entry *e, struct claim **at);
 /* Sets the claim's end, so that entry_tidy knows of it. */
-void entry_set_until(struct entry *e, struct claim *c, int64_t until_us);
-bool entry_is_empty(const struct entry *e);
+void entry_set_until(struct memory_entry *e, struct claim *c, int64_t until_us);
+bool entry_is_empty(const struct memory_entry *e);
 /* Drops leases and places that have run out, and passes over waiters that did not claim their turn.
  * O(1) before due_us. */
-void entry_tidy(struct lease_table *t, struct entry *e, int64_t now_us);
+void entry_tidy(struct lease_table *t, struct memory_entry *e, int64_t now_us);
 
 struct lease_table *lease_table_new(const struct clock *clock);
 void lease_table_free(struct lease_table *t);
 /* The key's entry, tidied and possibly empty; NULL: there is none. */
-struct entry *entry_find(struct lease_table *t, const char *key, size_t len, int64_t now_us);
+struct memory_entry *entry_find(struct lease_table *t, const char *key, size_t len, int64_t now_us);
 /* As entry_find, but makes the entry if there is none. */
-struct entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us);
+struct memory_entry *entry_get(struct lease_table *t, const char *key, size_t len, int64_t now_us);
 /* To be called for every entry that was found or made, after its use.  Accepts NULL. */
-void entry_drop_if_empty(struct lease_table *t, struct entry *e);
+void entry_drop_if_empty(struct lease_table *t, struct memory_entry *e);
 
 #endif

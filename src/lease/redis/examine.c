@@ -12,7 +12,7 @@
 #define CLOCK_DIFFERENCE_MAX_MS 1000
 #define CHANNEL "holdfast:none"
 
-struct examination {
+struct redis_examination {
     struct redis *redis;
     lease_each_finding *each;
     void *ctx;
@@ -29,7 +29,7 @@ static const char *const setting_names[N_SETTINGS] = {"appendfsync", "save",
                                                       "min-replicas-to-write"};
 
 /* Copies the value of a line "name:value" of INFO.  Returns false if there is none. */
-static bool info_text(const struct examination *e, const char *name, char *ret, size_t size)
+static bool info_text(const struct redis_examination *e, const char *name, char *ret, size_t size)
 {
     char line[64];
     snprintf(line, sizeof line, "\n%s:", name);
@@ -41,20 +41,20 @@ static bool info_text(const struct examination *e, const char *name, char *ret, 
     return true;
 }
 
-static int64_t info_number(const struct examination *e, const char *name)
+static int64_t info_number(const struct redis_examination *e, const char *name)
 {
     char text[64];
     return info_text(e, name, text, sizeof text) ? strtoll(text, NULL, 10) : 0;
 }
 
-static bool info_is(const struct examination *e, const char *name, const char *value)
+static bool info_is(const struct redis_examination *e, const char *name, const char *value)
 {
     char text[64];
     return info_text(e, name, text, sizeof text) && strcmp(text, value) == 0;
 }
 
 /* Returns NULL if the setting may not be read. */
-static const char *setting(const struct examination *e, enum setting which)
+static const char *setting(const struct redis_examination *e, enum setting which)
 {
     const redisReply *reply = e->conf[which];
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? reply->element[1]->str : NULL;
@@ -62,7 +62,7 @@ static const char *setting(const struct examination *e, enum setting which)
 
 /* ---- findings ---- */
 
-static void find_version(const struct examination *e)
+static void find_version(const struct redis_examination *e)
 {
     char version[64];
     bool valkey = info_text(e, "valkey_version", version, sizeof version);
@@ -74,7 +74,7 @@ static void find_version(const struct examination *e)
         FIND(e, HF_GOOD, "version", "%s %s.", valkey ? "Valkey" : "Redis", version);
 }
 
-static void find_aof(const struct examination *e)
+static void find_aof(const struct redis_examination *e)
 {
     const char *fsync = setting(e, APPENDFSYNC);
     if (info_is(e, "aof_last_write_status", "err"))
@@ -94,7 +94,7 @@ static void find_aof(const struct examination *e)
              strcmp(fsync, "everysec") == 0 ? "second or two" : "half minute", fsync);
 }
 
-static void find_persistence(const struct examination *e)
+static void find_persistence(const struct redis_examination *e)
 {
     const char *save = setting(e, SAVE);
     if (info_is(e, "aof_enabled", "1"))
@@ -111,7 +111,7 @@ static void find_persistence(const struct examination *e)
              save && *save ? "all leases since the last snapshot" : "all leases");
 }
 
-static void find_eviction(const struct examination *e)
+static void find_eviction(const struct redis_examination *e)
 {
     char policy[64];
     int64_t limit = info_number(e, "maxmemory"), used = info_number(e, "used_memory");
@@ -139,7 +139,7 @@ static void find_eviction(const struct examination *e)
 }
 
 /* The largest lag of a replica in seconds; -1: there is none. */
-static int64_t largest_lag(const struct examination *e)
+static int64_t largest_lag(const struct redis_examination *e)
 {
     int64_t most = -1;
     for (const char *at = e->info; (at = strstr(at, ",lag=")); at++) {
@@ -149,7 +149,7 @@ static int64_t largest_lag(const struct examination *e)
     return most;
 }
 
-static void find_replicas(const struct examination *e)
+static void find_replicas(const struct redis_examination *e)
 {
     int64_t n = info_number(e, "connected_slaves");
     int wanted = e->redis->address.min_replicas;
@@ -175,7 +175,7 @@ static void find_replicas(const struct examination *e)
              wanted < n ? "; a failover to one of the others can lose it" : "");
 }
 
-static void find_replication(const struct examination *e)
+static void find_replication(const struct redis_examination *e)
 {
     char role[16];
     if (info_is(e, "cluster_enabled", "1"))
@@ -193,8 +193,8 @@ static void find_replication(const struct examination *e)
 }
 
 /* `reply` answers TIME, which was asked for between the two moments of our clock. */
-static void find_clock(const struct examination *e, const redisReply *reply, int64_t before_us,
-                       int64_t after_us)
+static void find_clock(const struct redis_examination *e, const redisReply *reply,
+                       int64_t before_us, int64_t after_us)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
         return;
@@ -216,7 +216,7 @@ static void find_clock(const struct examination *e, const redisReply *reply, int
         FIND(e, HF_GOOD, "clock", "The server's clock agrees with this machine's.");
 }
 
-static void find_privacy(const struct examination *e)
+static void find_privacy(const struct redis_examination *e)
 {
     const struct redis_address *a = &e->redis->address;
     const char *host = a->n_sentinels ? e->redis->caller.link.found.host : a->host;
@@ -255,7 +255,7 @@ static const char rights_script[] =
     "return table.concat(lacking, ' ')\n";
 
 /* Tries SUBSCRIBE on a connection of its own. */
-static bool may_subscribe(const struct examination *e)
+static bool may_subscribe(const struct redis_examination *e)
 {
     const struct redis_link *own = &e->redis->caller.link;
     struct redis_link k;
@@ -270,7 +270,7 @@ static bool may_subscribe(const struct examination *e)
 }
 
 /* `reply` answers EVAL of rights_script. */
-static void find_rights(const struct examination *e, const redisReply *reply)
+static void find_rights(const struct redis_examination *e, const redisReply *reply)
 {
     const char *lacks = reply->str ? reply->str : "";
     const char *subscribe = may_subscribe(e) ? "" : " SUBSCRIBE";
@@ -313,12 +313,12 @@ enum hf_result redis_examine(struct lease *l, lease_each_finding *each, void *ct
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     int64_t after_us = clock_wall_us(r->caller.link.clock);
-    const struct examination e = {.redis = r,
-                                  .each = each,
-                                  .ctx = ctx,
-                                  .info =
-                                      replies[0]->type == REDIS_REPLY_STRING ? replies[0]->str : "",
-                                  .conf = replies + 3};
+    const struct redis_examination e = {
+        .redis = r,
+        .each = each,
+        .ctx = ctx,
+        .info = replies[0]->type == REDIS_REPLY_STRING ? replies[0]->str : "",
+        .conf = replies + 3};
     find_version(&e);
     if (*e.info) {
         find_persistence(&e);

@@ -72,13 +72,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct names {
+struct redis_names {
     VEC(char *) all;
 };
 
 /* One step of a SCAN: adds names and moves the cursor on, to "0" at the end. */
 static enum hf_result scan(struct redis *r, const struct buf *pattern, struct buf *cursor,
-                           struct names *names, struct hf_fault *fault)
+                           struct redis_names *names, struct hf_fault *fault)
 {
     redisReply *reply;
     redis_put(&r->caller.link,
@@ -115,7 +115,7 @@ enum hf_result redis_list(struct lease *l, const char *prefix, size_t prefix_len
                           lease_each_name *each, void *ctx, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
-    struct names found = {0};
+    struct redis_names found = {0};
     struct buf pattern = {0}, cursor = {0};
     buf_lit(&pattern, REDIS_KEY_HEAD);
     for (size_t i = 0; i < prefix_len; i++) {

@@ -22,7 +22,7 @@ const struct redis_arg redis_scripts[N_SCRIPTS] = {
 
 /* The keys and arguments of one call of a script. */
 #define CALL_ARGS_MAX 4
-struct call {
+struct redis_call {
     char key[REDIS_KEY_SIZE], owner[OWNER_LEN + 1], ttl[24];
     char who[LEASE_LABEL_MAX + 64]; /* "MODE PRIORITY SLOTS LABEL" */
 };
@@ -76,7 +76,7 @@ static void call_put(struct redis_caller *c, const void *ctx, size_t i)
     const struct calls *calls = ctx;
     const struct lease_request *q = &calls->requests[i];
     enum redis_script script = calls->script;
-    struct call a;
+    struct redis_call a;
     struct redis_arg args[REDIS_HEAD_ARGS + 3 + CALL_ARGS_MAX];
     size_t n = REDIS_HEAD_ARGS;
     redis_head(c, script, args);

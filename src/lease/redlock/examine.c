@@ -121,7 +121,7 @@ static void tell_vote(struct findings *f, const char *at, const char *info, cons
 /* Sends INFO, TIME, EXISTS and GET to one server. */
 static void examine_server(struct redlock *r, size_t i, struct findings *f)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     struct redis_link *k = &s->caller.link;
     struct hf_fault fault = {0};
     redisReply *replies[4];

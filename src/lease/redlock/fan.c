@@ -46,7 +46,7 @@ static void note_answer(struct redlock *r, size_t i)
         atomic_store(&r->health->down[i].failures, 0);
 }
 
-static void hang_up(struct server *s)
+static void hang_up(struct redlock_server *s)
 {
     redis_link_close(&s->caller.link);
     s->state[0] = '\0';
@@ -71,7 +71,7 @@ static void drop_stale(struct redlock *r)
     bool some = false;
     bool idle = r->begun_us - r->used_us > IDLE_US;
     for (size_t i = 0; i < r->n_servers; i++) {
-        const struct server *s = &r->servers[i];
+        const struct redlock_server *s = &r->servers[i];
         bool check = s->caller.link.fd >= 0 && (idle || s->is_silent);
         files[i] = (struct pollfd){.fd = check ? s->caller.link.fd : -1, .events = POLLIN};
         some = some || check;
@@ -90,7 +90,7 @@ static void drop_stale(struct redlock *r)
 /* Returns false if the server cannot be connected within `ms`. */
 static bool dial(struct redlock *r, size_t i, int64_t ms)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     struct hf_fault fault = {0};
     int64_t from_us = clock_boot_us(r->clock);
     hang_up(s);
@@ -175,7 +175,7 @@ void fan_connect(struct redlock *r, bool keep_silent)
 
 /* ---- one exchange ---- */
 
-static void free_got(struct server *s)
+static void free_got(struct redlock_server *s)
 {
     for (size_t i = 0; i < s->got.n; i++)
         freeReplyObject(s->got.v[i]);
@@ -185,7 +185,7 @@ static void free_got(struct server *s)
 /* Reads what has arrived, or waits for it, as redis_await does. */
 static void take_replies(struct redlock *r, size_t i)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     struct hf_fault fault = {0};
     while (s->got.n < s->n_wanted) {
         redisReply *reply = NULL;
@@ -210,7 +210,7 @@ static void take_replies(struct redlock *r, size_t i)
 
 static void send_to(struct redlock *r, size_t i)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     struct hf_fault fault = {0};
     s->n_wanted = s->caller.link.n_out;
     s->caller.link.timeout_ms = s->is_silent ? 1 : r->short_ms; /* its buffer may be full */
@@ -231,7 +231,7 @@ static void send_to(struct redlock *r, size_t i)
 
 static void be_silent(struct redlock *r, size_t i, int64_t waited_us)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     snprintf(s->why, sizeof s->why, "Redis at %.120s port %d: no answer within %" PRId64 " ms",
              s->address.host, s->address.port, waited_us / 1000);
     s->outcome = OUTCOME_LOST;
@@ -249,7 +249,7 @@ static size_t awaited(const struct redlock *r, struct pollfd *files, size_t *whi
     *ret_answered = 0;
     *ret_patient = false;
     for (size_t i = 0; i < r->n_servers; i++) {
-        const struct server *s = &r->servers[i];
+        const struct redlock_server *s = &r->servers[i];
         *ret_answered += s->outcome == OUTCOME_ANSWERED && !is_out(r, i);
         if (s->outcome != OUTCOME_PENDING)
             continue;
@@ -314,7 +314,7 @@ static bool lacks_script(const redisReply *reply)
 
 /* Moves the answers to caller.replies.  In the second round they take the places of the answers
  * that said that the script is not known. */
-static void keep_replies(struct server *s, bool again)
+static void keep_replies(struct redlock_server *s, bool again)
 {
     size_t k = 0;
     if (!again)
@@ -330,7 +330,7 @@ static void keep_replies(struct server *s, bool again)
     vec_clear(&s->got);
 }
 
-static void free_replies(struct server *s)
+static void free_replies(struct redlock_server *s)
 {
     redis_call_done(&s->caller, s->caller.replies.n);
     vec_clear(&s->caller.replies);
@@ -342,7 +342,7 @@ static server_set send_texts(struct redlock *r, const struct fan *fan)
 {
     server_set again = 0;
     for (size_t i = 0; i < r->n_servers; i++) {
-        struct server *s = &r->servers[i];
+        struct redlock_server *s = &r->servers[i];
         if (s->outcome != OUTCOME_ANSWERED)
             continue;
         for (size_t k = 0; k < s->caller.replies.n; k++) {
@@ -363,7 +363,7 @@ static server_set send_texts(struct redlock *r, const struct fan *fan)
 /* A server of which an answer does not fit counts as one that did not answer. */
 static void judge(struct redlock *r, size_t i, const struct fan *fan)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     size_t n_errors = 0, n = s->caller.replies.n;
     const redisReply *wrong = NULL;
     for (size_t k = 0; k < n; k++) {
@@ -387,7 +387,7 @@ void fan_run(struct redlock *r, const struct fan *fan)
 {
     r->used_us = clock_boot_us(r->clock);
     for (size_t i = 0; i < r->n_servers; i++) {
-        struct server *s = &r->servers[i];
+        struct redlock_server *s = &r->servers[i];
         s->outcome = OUTCOME_NONE;
         if (!(fan->to & bit_of(i)) || s->caller.link.fd < 0 ||
             (s->is_silent && !fan->may_be_silent))
@@ -404,7 +404,7 @@ void fan_run(struct redlock *r, const struct fan *fan)
     if (again)
         gather(r, fan->until_us);
     for (size_t i = 0; i < r->n_servers; i++) {
-        struct server *s = &r->servers[i];
+        struct redlock_server *s = &r->servers[i];
         if (again & bit_of(i) && s->outcome == OUTCOME_ANSWERED)
             keep_replies(s, true);
         else if (again & bit_of(i))

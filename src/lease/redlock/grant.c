@@ -51,7 +51,8 @@ static enum hf_result begin(struct redlock *r, int64_t limit_ms, struct hf_fault
 }
 
 /* Fewer than a majority answered. */
-static enum hf_result no_majority(struct redlock *r, struct call *call, struct hf_fault *fault)
+static enum hf_result no_majority(struct redlock *r, struct redlock_call *call,
+                                  struct hf_fault *fault)
 {
     server_set all = bit_of(r->n_servers) - 1;
     bool may_hold = false;
@@ -66,7 +67,8 @@ static enum hf_result no_majority(struct redlock *r, struct call *call, struct h
 
 /* ---- acquire ---- */
 
-static void judge_acquire(struct redlock *r, struct call *call, struct lease_verdict *verdict)
+static void judge_acquire(struct redlock *r, struct redlock_call *call,
+                          struct lease_verdict *verdict)
 {
     struct tally *t = call->tallies;
     size_t n_won = count_of(t->won);
@@ -86,14 +88,14 @@ static void judge_acquire(struct redlock *r, struct call *call, struct lease_ver
 }
 
 /* The fence of the grant could not be stored, and it is not known whether servers have it. */
-static bool is_fence_unknown(const struct redlock *r, const struct call *call)
+static bool is_fence_unknown(const struct redlock *r, const struct redlock_call *call)
 {
     const struct tally *t = call->tallies;
     return count_of(t->won) >= r->majority && t->n_stored < r->majority &&
            t->n_stored + count_of(call->lost) >= r->majority;
 }
 
-static enum hf_result finish_acquire(struct redlock *r, struct call *call,
+static enum hf_result finish_acquire(struct redlock *r, struct redlock_call *call,
                                      struct lease_verdict *verdict, struct hf_fault *fault)
 {
     votes_ask_counting(r, call);
@@ -113,7 +115,7 @@ enum hf_result redlock_acquire(struct lease *l, const struct lease_request *q,
 {
     struct redlock *r = redlock_of(l);
     enum hf_result result = begin(r, 0, fault);
-    struct call call = votes_call(r, SCRIPT_LOCK, q, 1);
+    struct redlock_call call = votes_call(r, SCRIPT_LOCK, q, 1);
     if (result == HF_DONE) {
         result = finish_acquire(r, &call, verdict, fault);
     } else { /* an earlier try, whose outcome was unknown, may have left something */
@@ -138,10 +140,10 @@ static bool needs_repair(const struct redlock *r, const struct tally *t)
 }
 
 /* Puts renewed leases on servers that lack them, each by locking and then storing the fence. */
-static void repair(struct redlock *r, struct call *call)
+static void repair(struct redlock *r, struct redlock_call *call)
 {
     server_set to = 0;
-    struct call some = votes_part(r, call, SCRIPT_LOCK, needs_repair);
+    struct redlock_call some = votes_part(r, call, SCRIPT_LOCK, needs_repair);
     for (size_t k = 0; k < some.n; k++) {
         some.copies[k].label = NULL;
         some.copies[k].queue = false;
@@ -162,7 +164,7 @@ static void repair(struct redlock *r, struct call *call)
 }
 
 /* Decides about one request of a renewal.  Returns false if too few servers answered to tell. */
-static bool judge_renewal(struct redlock *r, struct call *call, size_t i,
+static bool judge_renewal(struct redlock *r, struct redlock_call *call, size_t i,
                           struct lease_verdict *verdict)
 {
     struct tally *t = &call->tallies[i];
@@ -182,7 +184,7 @@ static bool judge_renewal(struct redlock *r, struct call *call, size_t i,
     return true;
 }
 
-static enum hf_result finish_renewal(struct redlock *r, struct call *call,
+static enum hf_result finish_renewal(struct redlock *r, struct redlock_call *call,
                                      struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     votes_ask_counting(r, call);
@@ -209,7 +211,7 @@ enum hf_result redlock_renew(struct lease *l, const struct lease_request *reques
     enum hf_result result = n > 0 ? begin(r, l->limit_ms, fault) : HF_DONE;
     if (result != HF_DONE || n == 0)
         return result;
-    struct call call = votes_call(r, SCRIPT_RENEW, requests, n);
+    struct redlock_call call = votes_call(r, SCRIPT_RENEW, requests, n);
     result = finish_renewal(r, &call, verdicts, fault);
     votes_close(&call);
     return result;
@@ -217,7 +219,7 @@ enum hf_result redlock_renew(struct lease *l, const struct lease_request *reques
 
 /* ---- release ---- */
 
-static enum hf_result finish_release(struct redlock *r, struct call *call,
+static enum hf_result finish_release(struct redlock *r, struct redlock_call *call,
                                      struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     server_set all = bit_of(r->n_servers) - 1;
@@ -244,7 +246,7 @@ enum hf_result redlock_release(struct lease *l, const struct lease_request *requ
         return HF_DONE;
     fan_begin(r, l->limit_ms);
     fan_connect(r, true);
-    struct call call = votes_call(r, SCRIPT_RELEASE, requests, n);
+    struct redlock_call call = votes_call(r, SCRIPT_RELEASE, requests, n);
     enum hf_result result = finish_release(r, &call, verdicts, fault);
     votes_close(&call);
     return result;

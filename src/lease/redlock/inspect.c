@@ -189,7 +189,7 @@ enum hf_result redlock_break(struct lease *l, const char *key, size_t key_len,
 
 /* ---- list ---- */
 
-struct names {
+struct redlock_names {
     VEC(char *) all;
 };
 
@@ -199,8 +199,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* One step of a SCAN on one server: adds names and moves the cursor on, to "0" at the end. */
-static bool scan(struct server *s, const struct buf *pattern, struct buf *cursor,
-                 struct names *names)
+static bool scan(struct redlock_server *s, const struct buf *pattern, struct buf *cursor,
+                 struct redlock_names *names)
 {
     struct hf_fault fault = {0};
     redisReply *reply;
@@ -236,11 +236,11 @@ static bool scan(struct server *s, const struct buf *pattern, struct buf *cursor
 
 /* Adds the names that one server has, each once.  SCAN visits every key of the database, in steps
  * of 1000 that do not block the server; it may return a name twice. */
-static bool scan_all(struct redlock *r, struct server *s, const struct buf *pattern,
-                     struct names *names)
+static bool scan_all(struct redlock *r, struct redlock_server *s, const struct buf *pattern,
+                     struct redlock_names *names)
 {
     struct buf cursor = {0};
-    struct names own = {0};
+    struct redlock_names own = {0};
     bool ok;
     buf_char(&cursor, '0');
     s->caller.link.timeout_ms = r->timeout_ms;
@@ -262,7 +262,7 @@ static bool scan_all(struct redlock *r, struct server *s, const struct buf *patt
 }
 
 /* Calls `each` for the names that at least `needed` servers have. */
-static void tell(struct names *names, size_t needed, lease_each_name *each, void *ctx)
+static void tell(struct redlock_names *names, size_t needed, lease_each_name *each, void *ctx)
 {
     if (names->all.n > 0)
         qsort(names->all.v, names->all.n, sizeof *names->all.v, by_name);
@@ -280,7 +280,7 @@ enum hf_result redlock_list(struct lease *l, const char *prefix, size_t prefix_l
                             lease_each_name *each, void *ctx, struct hf_fault *fault)
 {
     struct redlock *r = redlock_of(l);
-    struct names found = {0};
+    struct redlock_names found = {0};
     struct buf pattern = {0};
     server_set answered = 0;
     buf_lit(&pattern, KEY_HEAD);

@@ -140,7 +140,7 @@ bool redlock_state_has_vote(const char *state, const char *run_id, int64_t now_u
     return look.kind == KIND_IN;
 }
 
-static void read_look(const struct server *s, struct look *ret)
+static void read_look(const struct redlock_server *s, struct look *ret)
 {
     const char *info = s->caller.replies.v[0]->str;
     const redisReply *found = s->caller.replies.v[1];
@@ -163,7 +163,7 @@ static bool is_twin(struct redlock *r, struct round *x, size_t i)
     for (size_t k = 0; k < i; k++) {
         if (x->looks[k].kind == KIND_NONE || strcmp(x->looks[k].run_id, x->looks[i].run_id) != 0)
             continue;
-        struct server *s = &r->servers[i], *twin = &r->servers[k];
+        struct redlock_server *s = &r->servers[i], *twin = &r->servers[k];
         snprintf(s->why, sizeof s->why, "%.60s port %d is the same server as %.60s port %d",
                  s->address.host, s->address.port, twin->address.host, twin->address.port);
         s->look_us = clock_boot_us(r->clock) + LOOK_MAX_US;
@@ -220,7 +220,7 @@ static int64_t out_until_us(const struct redlock *r, const struct round *x,
 
 static void leave_out(struct redlock *r, struct round *x, size_t i, int64_t until_us)
 {
-    struct server *s = &r->servers[i];
+    struct redlock_server *s = &r->servers[i];
     const struct look *found = &x->looks[i];
     int64_t left_us = until_us - found->now_us;
     snprintf(x->state[i], STATE_SIZE, "out %s %" PRId64 " %" PRId64, found->run_id, x->max_ttl_ms,
@@ -252,7 +252,7 @@ static server_set judge(struct redlock *r, struct round *x)
             continue;
         }
         if (x->n_seen < r->majority) { /* one of the others may have noted a longer max_ttl */
-            struct server *s = &r->servers[i];
+            struct redlock_server *s = &r->servers[i];
             snprintf(s->why, sizeof s->why,
                      "Redis at %.80s port %d: new, restarted or emptied, and too few others to ask",
                      s->address.host, s->address.port);
@@ -312,7 +312,7 @@ static void change(struct redlock *r, struct round *x)
                              .fits = fits_change,
                              .until_us = r->until_us});
     for (size_t i = 0; i < r->n_servers; i++) {
-        struct server *s = &r->servers[i];
+        struct redlock_server *s = &r->servers[i];
         if (s->outcome != OUTCOME_ANSWERED)
             continue;
         if (s->caller.replies.v[0]->integer != 1)

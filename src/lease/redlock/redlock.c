@@ -29,7 +29,7 @@ static void redlock_close(struct lease *l)
 {
     struct redlock *r = redlock_of(l);
     for (size_t i = 0; i < r->n_servers; i++) {
-        struct server *s = &r->servers[i];
+        struct redlock_server *s = &r->servers[i];
         redis_caller_close(&s->caller);
         vec_close(&s->got);
         redis_address_close(&s->address);
@@ -60,7 +60,7 @@ static struct redlock *handle_new(const struct redis_address *addresses, size_t 
     r->servers = hf_alloc(n * sizeof *r->servers);
     random_init_system(&r->random);
     for (size_t i = 0; i < n; i++) {
-        struct server *s = &r->servers[i];
+        struct redlock_server *s = &r->servers[i];
         s->address = addresses[i];
         redis_link_init(&s->caller.link, &s->address, r->clock, r->short_ms);
         redis_caller_init(&s->caller, scripts, N_SCRIPTS);

@@ -47,7 +47,7 @@ enum outcome {
     OUTCOME_LOST,     /* it may have executed the commands, or some, or none */
 };
 
-struct server {
+struct redlock_server {
     struct redis_address address;
     struct redis_caller caller;
     /* Its state (see join.c) if it counts, which every script that locks compares; "": it does not
@@ -90,7 +90,7 @@ struct redlock {
     int64_t timeout_ms, short_ms; /* of a call; of one server when the others have answered */
     int64_t max_ttl_ms;
     size_t n_servers, majority;
-    struct server *servers;
+    struct redlock_server *servers;
     struct redlock_health *health;
     struct redlock_waiter waiter;
     struct random random;

@@ -8,20 +8,21 @@
 
 /* ---- calls ---- */
 
-struct call votes_call(struct redlock *r, enum redlock_script script,
-                       const struct lease_request *requests, size_t n)
+struct redlock_call votes_call(struct redlock *r, enum redlock_script script,
+                               const struct lease_request *requests, size_t n)
 {
-    return (struct call){.script = script,
-                         .requests = requests,
-                         .tallies = hf_alloc(n * sizeof(struct tally)),
-                         .n = n,
-                         .since_ms = clock_wall_us(r->clock) / 1000};
+    return (struct redlock_call){.script = script,
+                                 .requests = requests,
+                                 .tallies = hf_alloc(n * sizeof(struct tally)),
+                                 .n = n,
+                                 .since_ms = clock_wall_us(r->clock) / 1000};
 }
 
-struct call votes_part(const struct redlock *r, const struct call *call, enum redlock_script script,
-                       bool (*pick)(const struct redlock *r, const struct tally *t))
+struct redlock_call votes_part(const struct redlock *r, const struct redlock_call *call,
+                               enum redlock_script script,
+                               bool (*pick)(const struct redlock *r, const struct tally *t))
 {
-    struct call part = {.script = script, .since_ms = call->since_ms};
+    struct redlock_call part = {.script = script, .since_ms = call->since_ms};
     part.copies = hf_alloc(call->n * sizeof *part.copies);
     part.requests = part.copies;
     part.tallies = hf_alloc(call->n * sizeof *part.tallies);
@@ -36,7 +37,7 @@ struct call votes_part(const struct redlock *r, const struct call *call, enum re
     return part;
 }
 
-void votes_close(struct call *call)
+void votes_close(struct redlock_call *call)
 {
     free(call->tallies);
     free(call->which);
@@ -71,7 +72,7 @@ static struct redis_arg flags_of(const struct lease_request *q, bool shared)
 }
 
 /* The arguments of a script that locks, which come after the owner and the TTL. */
-static size_t lock_args(const struct call *call, size_t i, char since[LABEL_SIZE],
+static size_t lock_args(const struct redlock_call *call, size_t i, char since[LABEL_SIZE],
                         struct redis_arg *args)
 {
     const struct lease_request *q = &call->requests[i];
@@ -87,11 +88,11 @@ static size_t lock_args(const struct call *call, size_t i, char since[LABEL_SIZE
     return 2;
 }
 
-void votes_put(struct redlock *r, size_t server, const struct call *call,
+void votes_put(struct redlock *r, size_t server, const struct redlock_call *call,
                enum redlock_script script, size_t i)
 {
     const struct lease_request *q = &call->requests[i];
-    struct server *s = &r->servers[server];
+    struct redlock_server *s = &r->servers[server];
     char key[KEY_SIZE], owner[OWNER_LEN + 1], number[24], since[LABEL_SIZE];
     struct redis_arg args[REDIS_HEAD_ARGS + 7];
     size_t n = REDIS_HEAD_ARGS;
@@ -115,7 +116,7 @@ void votes_put(struct redlock *r, size_t server, const struct call *call,
 
 static void put_one(struct redlock *r, size_t server, void *ctx, size_t i)
 {
-    const struct call *call = ctx;
+    const struct redlock_call *call = ctx;
     votes_put(r, server, call, call->script, i);
 }
 
@@ -169,11 +170,11 @@ static bool count_answer(struct tally *t, const struct lease_request *q, size_t 
     }
 }
 
-server_set votes_count(struct redlock *r, struct call *call)
+server_set votes_count(struct redlock *r, struct redlock_call *call)
 {
     server_set out = 0;
     for (size_t s = 0; s < r->n_servers; s++) {
-        struct server *server = &r->servers[s];
+        struct redlock_server *server = &r->servers[s];
         if (server->outcome == OUTCOME_LOST)
             call->lost |= bit_of(s);
         if (server->outcome != OUTCOME_ANSWERED)
@@ -188,7 +189,7 @@ server_set votes_count(struct redlock *r, struct call *call)
     return out;
 }
 
-void votes_ask(struct redlock *r, struct call *call, server_set to, int64_t until_us)
+void votes_ask(struct redlock *r, struct redlock_call *call, server_set to, int64_t until_us)
 {
     fan_run(r, &(struct fan){.to = to,
                              .n = call->n,
@@ -200,7 +201,7 @@ void votes_ask(struct redlock *r, struct call *call, server_set to, int64_t unti
                                  call->script != SCRIPT_LOCK && call->script != SCRIPT_RENEW});
 }
 
-static void forget_server(struct call *call, size_t s)
+static void forget_server(struct redlock_call *call, size_t s)
 {
     for (size_t i = 0; i < call->n; i++) {
         struct tally *t = &call->tallies[i];
@@ -210,7 +211,7 @@ static void forget_server(struct call *call, size_t s)
     }
 }
 
-void votes_ask_counting(struct redlock *r, struct call *call)
+void votes_ask_counting(struct redlock *r, struct redlock_call *call)
 {
     votes_ask(r, call, fan_ready(r), r->until_us);
     server_set out = votes_count(r, call);
@@ -250,7 +251,7 @@ static bool needs_fence(const struct redlock *r, const struct tally *t)
     return count_of(t->won) >= r->majority;
 }
 
-void votes_store_fences(struct redlock *r, struct call *call)
+void votes_store_fences(struct redlock *r, struct redlock_call *call)
 {
     bool needed = false;
     for (size_t i = 0; i < call->n; i++) {
@@ -262,12 +263,12 @@ void votes_store_fences(struct redlock *r, struct call *call)
     }
     if (!needed)
         return;
-    struct call store = votes_part(r, call, SCRIPT_FENCE, needs_fence);
+    struct redlock_call store = votes_part(r, call, SCRIPT_FENCE, needs_fence);
     votes_ask(r, &store, call->answered | call->lost, r->until_us);
     for (size_t k = 0; k < store.n; k++)
         call->tallies[store.which[k]].n_stored = 0;
     for (size_t s = 0; s < r->n_servers; s++) {
-        const struct server *server = &r->servers[s];
+        const struct redlock_server *server = &r->servers[s];
         for (size_t k = 0; k < store.n && server->outcome == OUTCOME_ANSWERED; k++)
             call->tallies[store.which[k]].n_stored += server->caller.replies.v[k]->integer == 1;
         if (server->outcome == OUTCOME_LOST)
@@ -308,10 +309,10 @@ int64_t votes_validity_ms(const struct redlock *r, const struct tally *t,
 
 /* ---- giving back ---- */
 
-void votes_give_back(struct redlock *r, const struct call *call,
+void votes_give_back(struct redlock *r, const struct redlock_call *call,
                      bool (*pick)(const struct redlock *r, const struct tally *t))
 {
-    struct call back = votes_part(r, call, SCRIPT_RELEASE, pick);
+    struct redlock_call back = votes_part(r, call, SCRIPT_RELEASE, pick);
     server_set to = call->lost;
     back.is_quiet = true;
     for (size_t k = 0; k < back.n; k++)

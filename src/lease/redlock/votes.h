@@ -20,7 +20,7 @@ struct tally {
 };
 
 /* One call: a script for each request on every server. */
-struct call {
+struct redlock_call {
     enum redlock_script script;
     const struct lease_request *requests;
     struct tally *tallies;
@@ -35,28 +35,29 @@ struct call {
 };
 
 /* The caller closes it with votes_close. */
-struct call votes_call(struct redlock *r, enum redlock_script script,
-                       const struct lease_request *requests, size_t n);
+struct redlock_call votes_call(struct redlock *r, enum redlock_script script,
+                               const struct lease_request *requests, size_t n);
 /* A call for those of the requests that `pick` chooses; which[k] is the number that the k-th of
  * them has in `call`. */
-struct call votes_part(const struct redlock *r, const struct call *call, enum redlock_script script,
-                       bool (*pick)(const struct redlock *r, const struct tally *t));
-void votes_close(struct call *call);
+struct redlock_call votes_part(const struct redlock *r, const struct redlock_call *call,
+                               enum redlock_script script,
+                               bool (*pick)(const struct redlock *r, const struct tally *t));
+void votes_close(struct redlock_call *call);
 
 /* Puts the command that runs the script for request i. */
-void votes_put(struct redlock *r, size_t server, const struct call *call,
+void votes_put(struct redlock *r, size_t server, const struct redlock_call *call,
                enum redlock_script script, size_t i);
 bool votes_fit(void *ctx, size_t i, const redisReply *reply);
-void votes_ask(struct redlock *r, struct call *call, server_set to, int64_t until_us);
+void votes_ask(struct redlock *r, struct redlock_call *call, server_set to, int64_t until_us);
 /* Counts what the servers answered; returns those whose state has changed. */
-server_set votes_count(struct redlock *r, struct call *call);
+server_set votes_count(struct redlock *r, struct redlock_call *call);
 /* Asks every server that counts.  A server whose state has changed (another client has a longer
  * max_ttl, or it was flushed) is looked at again, and asked again if it still counts. */
-void votes_ask_counting(struct redlock *r, struct call *call);
+void votes_ask_counting(struct redlock *r, struct redlock_call *call);
 
 /* Chooses the fences of all requests that have a majority, and writes those back that are not on a
  * majority yet. */
-void votes_store_fences(struct redlock *r, struct call *call);
+void votes_store_fences(struct redlock *r, struct redlock_call *call);
 /* The k-th smallest time left among the servers in `set`, k from 0; -1: there are fewer. */
 int64_t votes_left_ms(const struct tally *t, server_set set, size_t k);
 /* How long a majority keeps the lease at least, minus the time that asking took and the drift. */
@@ -65,7 +66,7 @@ int64_t votes_validity_ms(const struct redlock *r, const struct tally *t,
 /* Takes back, as far as possible, what the servers have of the requests that `pick` chooses.  The
  * command follows the one that was not answered on the same link.  Waiters are not told, since each
  * of them that gets a part of the servers would wake all others; it asks again soon. */
-void votes_give_back(struct redlock *r, const struct call *call,
+void votes_give_back(struct redlock *r, const struct redlock_call *call,
                      bool (*pick)(const struct redlock *r, const struct tally *t));
 
 #endif

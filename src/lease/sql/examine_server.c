@@ -10,7 +10,7 @@
 #define VERSION_MIN 120000
 #define CONNECTIONS_MAX (FAMILY_LINKS_MAX + 1)
 
-enum column {
+enum table_column {
     VERSION,
     VERSION_NUMBER,
     FSYNC_OFF,
@@ -55,12 +55,12 @@ struct examination {
 
 #define FIND(e, grade, topic, ...) lease_finding((e)->each, (e)->ctx, grade, topic, __VA_ARGS__)
 
-static int64_t number(const struct examination *e, enum column column)
+static int64_t number(const struct examination *e, enum table_column column)
 {
     return db_column_int(e->row, column);
 }
 
-static const char *text(const struct examination *e, enum column column)
+static const char *text(const struct examination *e, enum table_column column)
 {
     size_t len;
     const char *value = db_column_data(e->row, column, &len);

@@ -20,7 +20,7 @@
 #define FAR_CHECK_MAX_MS 3000
 
 /* What a look has found. */
-struct view {
+struct sql_view {
     bool must_ask; /* it is worth asking, or necessary */
     size_t ahead;
     int64_t ticket;
@@ -72,7 +72,7 @@ static enum hf_status call_first(struct sql_lease *s, const struct db_value *nam
 
 /* Reads how the waiter stands, outside a transaction: the holders, and the waiters up to its own
  * place.  Keeps the place, and calls the first in the queue if that has not been done. */
-static enum hf_status look_closely(struct waiting *w, struct view *ret, struct hf_err *err)
+static enum hf_status look_closely(struct waiting *w, struct sql_view *ret, struct hf_err *err)
 {
     struct sql_lease *s = w->s;
     const struct db_value key = sql_key(w->r);
@@ -84,9 +84,9 @@ static enum hf_status look_closely(struct waiting *w, struct view *ret, struct h
     contention_update(s, w->r, &st);
     /* Without a place, or passed over, it has to ask. */
     bool has_to = w->r->queue && (!st.place || st.place->since);
-    *ret = (struct view){.must_ask = st.lease || st.free || has_to,
-                         .ahead = st.ahead,
-                         .sleep_ms = sleep_length_ms(w, &st, now)};
+    *ret = (struct sql_view){.must_ask = st.lease || st.free || has_to,
+                             .ahead = st.ahead,
+                             .sleep_ms = sleep_length_ms(w, &st, now)};
     const struct claim_row *first = name_state_turn(&s->link->state);
     bool is_uncalled = first && !first->since && first != st.place && st.ahead < WAITER_NEAR;
     bool is_due = st.place && turn_is_seen_due(s, st.place, now);
@@ -100,7 +100,7 @@ static enum hf_status look_closely(struct waiting *w, struct view *ret, struct h
 }
 
 /* For a waiter far back in a long queue.  *ret_done is false if it has to look closely. */
-static enum hf_status look_from_behind(struct waiting *w, struct view *ret, bool *ret_done,
+static enum hf_status look_from_behind(struct waiting *w, struct sql_view *ret, bool *ret_done,
                                        struct hf_err *err)
 {
     struct place_count place;
@@ -111,18 +111,18 @@ static enum hf_status look_from_behind(struct waiting *w, struct view *ret, bool
     if (status != HF_OK || !place.found || place.ahead < (int64_t)w->r->slots + WAITER_NEAR)
         return status;
     *ret_done = true;
-    *ret = (struct view){.ahead = (size_t)place.ahead,
-                         .ticket = w->own.number,
-                         .sleep_ms = check_ms((size_t)place.ahead)};
+    *ret = (struct sql_view){.ahead = (size_t)place.ahead,
+                             .ticket = w->own.number,
+                             .sleep_ms = check_ms((size_t)place.ahead)};
     return HF_OK;
 }
 
-static enum hf_status look(struct waiting *w, struct view *ret, struct hf_err *err)
+static enum hf_status look(struct waiting *w, struct sql_view *ret, struct hf_err *err)
 {
     bool done = false;
     if (w->has_listener && contention_is_counted(w->s, w->r)) {
-        *ret = (struct view){.ahead = w->s->contended_ahead,
-                             .sleep_ms = check_ms(w->s->contended_ahead)};
+        *ret = (struct sql_view){.ahead = w->s->contended_ahead,
+                                 .sleep_ms = check_ms(w->s->contended_ahead)};
         return HF_OK;
     }
     enum hf_status status = sql_enter(w->s, SQL_TO_TAKE, err);
@@ -134,8 +134,8 @@ static enum hf_status look(struct waiting *w, struct view *ret, struct hf_err *e
     return status;
 }
 
-static enum hf_status sleep_until_woken(struct waiting *w, const struct view *v, int64_t timeout_ms,
-                                        struct hf_err *err)
+static enum hf_status sleep_until_woken(struct waiting *w, const struct sql_view *v,
+                                        int64_t timeout_ms, struct hf_err *err)
 {
     struct sql_lease *s = w->s;
     timeout_ms = at_most(timeout_ms, v->sleep_ms);
@@ -153,7 +153,7 @@ static enum hf_status wait_for_turn(struct waiting *w, int64_t timeout_ms, struc
 {
     int64_t until_us = wait_now_us() + timeout_ms * 1000;
     for (;;) {
-        struct view v = {0};
+        struct sql_view v = {0};
         enum hf_status status = look(w, &v, err);
         int64_t left_ms = (until_us - wait_now_us()) / 1000;
         if (status != HF_OK || v.must_ask || left_ms <= 0 || lease_is_woken(&w->s->lease))

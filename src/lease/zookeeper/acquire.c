@@ -16,7 +16,7 @@
 /* How often a request reads the nodes again because others have changed them. */
 #define ROUNDS_MAX 16
 
-struct ask {
+struct zk_ask {
     struct zk_handle *h;
     struct zk_session *s;
     struct zk_entry *e;
@@ -34,12 +34,12 @@ static bool is_conflict(int rc)
            rc == ZNOCHILDRENFOREPHEMERALS;
 }
 
-static void lock_family(struct ask *a) { pthread_mutex_lock(&a->h->family->mutex); }
-static void unlock_family(struct ask *a) { pthread_mutex_unlock(&a->h->family->mutex); }
+static void lock_family(struct zk_ask *a) { pthread_mutex_lock(&a->h->family->mutex); }
+static void unlock_family(struct zk_ask *a) { pthread_mutex_unlock(&a->h->family->mutex); }
 
 /* ---- verdicts ---- */
 
-static void granted(struct ask *a)
+static void granted(struct zk_ask *a)
 {
     lock_family(a);
     int64_t from_us = a->e->expires_us - a->e->ttl_ms * 1000;
@@ -49,12 +49,12 @@ static void granted(struct ask *a)
     a->v->remaining_ms = zk_session_left_ms(a->s, from_us, a->e->ttl_ms);
 }
 
-static void taken(struct ask *a, size_t position)
+static void taken(struct zk_ask *a, size_t position)
 {
     *a->v = (struct lease_verdict){.result = HF_TAKEN, .remaining_ms = -1, .position = position};
 }
 
-static void hold(struct ask *a, int64_t fence, int64_t sent_us)
+static void hold(struct zk_ask *a, int64_t fence, int64_t sent_us)
 {
     struct zk_entry *e = a->e;
     lock_family(a);
@@ -78,7 +78,7 @@ static void note_clock(struct zk_family *f, const struct Stat *stat)
 }
 
 /* Before a transaction: until its answer comes nothing is certain. */
-static int64_t note_sent(struct ask *a)
+static int64_t note_sent(struct zk_ask *a)
 {
     lock_family(a);
     a->e->is_sure = false;
@@ -87,7 +87,7 @@ static int64_t note_sent(struct ask *a)
     return now_us;
 }
 
-static int await(struct ask *a, struct zk_call *call, int64_t sent_us)
+static int await(struct zk_ask *a, struct zk_call *call, int64_t sent_us)
 {
     int rc = zk_call_wait(call, a->until_us);
     if (!zk_is_answer(rc)) {
@@ -101,7 +101,7 @@ static int await(struct ask *a, struct zk_call *call, int64_t sent_us)
     return rc;
 }
 
-static int create_container(struct ask *a, const char *path)
+static int create_container(struct zk_ask *a, const char *path)
 {
     struct zk_call *call = zk_call_new();
     zk_call_create_container(call, a->s->zh, path, a->h->family->acl);
@@ -112,7 +112,7 @@ static int create_container(struct ask *a, const char *path)
 
 /* Creates the lock's node.  If servers have lost their data, the root is missing, too; then it is
  * made again, and the answer is ZNONODE: read again. */
-static int create_lock(struct ask *a)
+static int create_lock(struct zk_ask *a)
 {
     int rc = create_container(a, a->e->path);
     if (rc != ZNONODE)
@@ -123,7 +123,7 @@ static int create_lock(struct ask *a)
 
 /* Creates the lease and deletes the place, in one transaction.  `is_latched`: there is an @l, which
  * is a container. */
-static int claim(struct ask *a, bool is_latched)
+static int claim(struct zk_ask *a, bool is_latched)
 {
     struct zk_entry *e = a->e;
     const struct ACL_vector *acl = a->h->family->acl;
@@ -158,7 +158,7 @@ static int claim(struct ask *a, bool is_latched)
     return rc;
 }
 
-static int claim_listed(struct ask *a, const struct zk_list *list)
+static int claim_listed(struct zk_ask *a, const struct zk_list *list)
 {
     if (a->e->mode == HF_SHARED && !list->is_latched) {
         char latch[ZK_PATH_SIZE];
@@ -170,7 +170,7 @@ static int claim_listed(struct ask *a, const struct zk_list *list)
     return claim(a, list->is_latched);
 }
 
-static int take_place(struct ask *a, size_t before)
+static int take_place(struct zk_ask *a, size_t before)
 {
     struct zk_entry *e = a->e;
     char name[ZK_NODE_SIZE], path[ZK_PATH_SIZE];
@@ -198,7 +198,7 @@ static int take_place(struct ask *a, size_t before)
 }
 
 /* The list shows a lease of ours.  After a lost answer its fence is not known yet. */
-static int adopt_lease(struct ask *a, const struct zk_node *node)
+static int adopt_lease(struct zk_ask *a, const struct zk_node *node)
 {
     struct zk_entry *e = a->e;
     if (e->is_held) {
@@ -236,7 +236,7 @@ int64_t zk_note_turn(struct zk_entry *e, const struct zk_view *view)
 }
 
 /* Removes a place whose turn was not claimed in time. */
-static int pass(struct ask *a, const struct zk_node *called)
+static int pass(struct zk_ask *a, const struct zk_node *called)
 {
     char path[ZK_PATH_SIZE];
     zk_node_path(a->e->path, called, path);
@@ -255,7 +255,7 @@ static int pass(struct ask *a, const struct zk_node *called)
 /* ---- one request ---- */
 
 /* Brings the entry in line with what the list shows. */
-static void note_place(struct ask *a, const struct zk_view *view)
+static void note_place(struct zk_ask *a, const struct zk_view *view)
 {
     struct zk_entry *e = a->e;
     lock_family(a);
@@ -271,7 +271,7 @@ static void note_place(struct ask *a, const struct zk_view *view)
 }
 
 /* The request may not be granted now. */
-static int queue_up(struct ask *a, const struct zk_view *view)
+static int queue_up(struct zk_ask *a, const struct zk_view *view)
 {
     if (!view->place && a->q->queue)
         return take_place(a, view->before);
@@ -287,7 +287,7 @@ static int queue_up(struct ask *a, const struct zk_view *view)
 }
 
 /* After a lost answer the list may lack what the request has, or will have in a moment. */
-static int settle(struct ask *a)
+static int settle(struct zk_ask *a)
 {
     lock_family(a);
     bool is_sure = a->e->is_sure;
@@ -296,7 +296,7 @@ static int settle(struct ask *a)
 }
 
 /* Reads the nodes and acts on them.  ZOK: the verdict is filled; a conflict: read again. */
-static int act(struct ask *a)
+static int act(struct zk_ask *a)
 {
     struct zk_list *list = &a->h->list;
     struct zk_view view;
@@ -318,7 +318,7 @@ static int act(struct ask *a)
 }
 
 /* Is it worth claiming the lock before anything has been read? */
-static bool may_claim_at_once(struct ask *a)
+static bool may_claim_at_once(struct zk_ask *a)
 {
     lock_family(a);
     bool is_idle = zk_idle_take(a->h->family, a->e->path);
@@ -329,7 +329,7 @@ static bool may_claim_at_once(struct ask *a)
 }
 
 /* The first of a long queue: are its place and an exclusive lease there?  Then it has to wait. */
-static bool is_kept_waiting(struct ask *a)
+static bool is_kept_waiting(struct zk_ask *a)
 {
     char latch[ZK_PATH_SIZE], place[ZK_PATH_SIZE];
     struct zk_call *calls[] = {zk_call_new(), zk_call_new()};
@@ -352,7 +352,7 @@ static bool is_kept_waiting(struct ask *a)
 
 /* A request in a long queue: is it certain that it has to wait, without reading all of it?  Then
  * fills the verdict. */
-static bool is_far(struct ask *a)
+static bool is_far(struct zk_ask *a)
 {
     struct zk_entry *e = a->e;
     if (a->is_new || !e->is_sure || !e->place[0] || e->mode == HF_SHARED || e->may_claim)
@@ -368,7 +368,7 @@ static bool is_far(struct ask *a)
 }
 
 /* `rc` is a conflict if nothing has been decided yet. */
-static enum hf_result run(struct ask *a, int rc, struct hf_fault *fault)
+static enum hf_result run(struct zk_ask *a, int rc, struct hf_fault *fault)
 {
     for (int i = 0; i < ROUNDS_MAX && is_conflict(rc); i++)
         rc = act(a);
@@ -381,7 +381,7 @@ static enum hf_result run(struct ask *a, int rc, struct hf_fault *fault)
 }
 
 /* Finds the request's entry and session, or makes them. */
-static enum hf_result begin(struct ask *a, struct hf_fault *fault)
+static enum hf_result begin(struct zk_ask *a, struct hf_fault *fault)
 {
     struct zk_family *f = a->h->family;
     char path[ZK_LOCK_SIZE];
@@ -428,7 +428,7 @@ static enum hf_result begin(struct ask *a, struct hf_fault *fault)
     return HF_DONE;
 }
 
-static void end(struct ask *a)
+static void end(struct zk_ask *a)
 {
     lock_family(a);
     if (a->e->is_sure && !a->e->is_held && !a->e->place[0])
@@ -438,7 +438,7 @@ static void end(struct ask *a)
     zk_session_put(a->s);
 }
 
-static enum hf_result ask_once(struct ask *a, struct hf_fault *fault)
+static enum hf_result ask_once(struct zk_ask *a, struct hf_fault *fault)
 {
     struct zk_handle *h = a->h;
     a->is_new = a->again = false;
@@ -457,7 +457,7 @@ enum hf_result zk_acquire(struct lease *l, const struct lease_request *q, struct
                           struct hf_fault *fault)
 {
     struct zk_handle *h = zk_handle_of(l);
-    struct ask a = {.h = h, .q = q, .v = v, .until_us = zk_until_us(h, 1)};
+    struct zk_ask a = {.h = h, .q = q, .v = v, .until_us = zk_until_us(h, 1)};
     enum hf_result result;
     do
         result = ask_once(&a, fault);

@@ -173,7 +173,7 @@ enum hf_result zk_inspect(struct lease *l, const char *key, size_t key_len, stru
 
 /* ---- listing ---- */
 
-struct names {
+struct zk_names {
     VEC(char *) all;
 };
 
@@ -184,7 +184,7 @@ static int by_name(const void *a, const void *b)
 
 /* Keeps the names, from `from` on, of locks that have a lease or a place. */
 static int keep_used(struct zk_session *s, char *const *names, size_t n, int64_t until_us,
-                     struct names *ret)
+                     struct zk_names *ret)
 {
     struct zk_call *calls[WINDOW];
     int result = ZOK;
@@ -216,7 +216,7 @@ static int keep_used(struct zk_session *s, char *const *names, size_t n, int64_t
 
 /* The names below the root that begin with the prefix, in order. */
 static int read_names(struct zk_session *s, const char *prefix, size_t prefix_len, int64_t until_us,
-                      struct names *ret)
+                      struct zk_names *ret)
 {
     struct zk_call *call = zk_call_new();
     zk_call_list(call, s->zh, s->family->address.root);
@@ -236,7 +236,7 @@ static int read_names(struct zk_session *s, const char *prefix, size_t prefix_le
 static int list_with(struct zk_handle *h, struct zk_session *s, const char *prefix,
                      size_t prefix_len, lease_each_name *each, void *ctx)
 {
-    struct names names = {0}, used = {0};
+    struct zk_names names = {0}, used = {0};
     int rc = read_names(s, prefix, prefix_len, zk_until_us(h, 1), &names);
     for (size_t i = 0; i < names.all.n && rc == ZOK; i += WINDOW) {
         size_t n = names.all.n - i < WINDOW ? names.all.n - i : WINDOW;

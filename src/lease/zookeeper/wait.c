@@ -14,7 +14,7 @@
 /* A request without a place has nothing to wait for. */
 #define NO_PLACE_US INT64_C(50000)
 
-struct turn {
+struct zk_turn {
     struct zk_handle *h;
     struct zk_entry *e;
     int64_t look_us; /* when to look again at the latest, by the boot-time clock */
@@ -86,7 +86,7 @@ static int64_t look_pause_us(size_t before)
 }
 
 /* ZOK: sleep; ZNOTHING: ask again; ZNONODE: look again at once. */
-static int look_at_list(struct turn *t, struct zk_session *s, int64_t until_us)
+static int look_at_list(struct zk_turn *t, struct zk_session *s, int64_t until_us)
 {
     struct zk_handle *h = t->h;
     struct zk_family *f = h->family;
@@ -116,7 +116,7 @@ static int look_at_list(struct turn *t, struct zk_session *s, int64_t until_us)
  * first place, it is the waiter's turn.  If it was the place before its own, and its owner has the
  * lock now, the waiter's place is the first, and it awaits that lease.  Results are as those of
  * look_at_list; ZNONODE: look at the list. */
-static int look_after_event(struct turn *t, struct zk_session *s, int64_t until_us)
+static int look_after_event(struct zk_turn *t, struct zk_session *s, int64_t until_us)
 {
     struct zk_handle *h = t->h;
     if (t->e->mode == HF_SHARED || h->awaits.mode == HF_SHARED)
@@ -140,7 +140,7 @@ static int look_after_event(struct turn *t, struct zk_session *s, int64_t until_
 }
 
 /* Has the handle a watch for this waiter?  Called with the mutex held. */
-static bool is_watched(const struct turn *t)
+static bool is_watched(const struct zk_turn *t)
 {
     const struct zk_handle *h = t->h;
     return h->watched[0] && strcmp(h->watched_for, t->e->place) == 0 &&
@@ -148,7 +148,7 @@ static bool is_watched(const struct turn *t)
 }
 
 /* HF_TAKEN: sleep; HF_DONE: ask again. */
-static enum hf_result look(struct turn *t, struct hf_fault *fault)
+static enum hf_result look(struct zk_turn *t, struct hf_fault *fault)
 {
     struct zk_family *f = t->h->family;
     int64_t until_us = wait_now_us() + f->timeout_ms * 1000;
@@ -191,7 +191,7 @@ static void doze(const struct zk_handle *h, int64_t us)
         (void)eventfd_read(h->waiter.fd, &count);
 }
 
-static enum hf_result wait_in_queue(struct turn *t, int64_t end_us, struct hf_fault *fault)
+static enum hf_result wait_in_queue(struct zk_turn *t, int64_t end_us, struct hf_fault *fault)
 {
     struct zk_handle *h = t->h;
     enum hf_result result = HF_TAKEN;
@@ -216,7 +216,7 @@ enum hf_result zk_wait(struct lease *l, const struct lease_request *request, int
     int64_t end_us = wait_now_us() + timeout_ms * 1000;
     zk_lock_path(f, request->key, request->key_len, path);
     pthread_mutex_lock(&f->mutex);
-    struct turn t = {.h = h, .e = zk_entry_find(f, path, request->owner)};
+    struct zk_turn t = {.h = h, .e = zk_entry_find(f, path, request->owner)};
     if (t.e)
         t.e->waiting++;
     pthread_mutex_unlock(&f->mutex);

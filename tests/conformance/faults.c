@@ -202,6 +202,7 @@ static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t 
     char url[256];
     proxy_start(proxy, w->backend->port);
     atomic_store(&proxy->word, w->backend->last_word);
+    atomic_store(&proxy->in_turn, w->backend->in_turn);
     w->backend->url_at(w->backend, proxy->port, url, sizeof url);
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
     for (int64_t end_ms = now_ms() + 20000;;) {

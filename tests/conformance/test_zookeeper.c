@@ -54,6 +54,7 @@ int main(void)
                         .stop = stop,
                         .restart = restart,
                         .url_at = url_at,
-                        .last_word = "/@"};
+                        .last_word = "/@",
+                        .in_turn = true};
     return conformance_run(&b);
 }

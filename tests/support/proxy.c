@@ -26,6 +26,7 @@ static void pair_accept(struct proxy *p)
     p->pairs[p->n_pairs].deaf = false;
     p->pairs[p->n_pairs].client = client;
     p->pairs[p->n_pairs].has_word = false;
+    p->pairs[p->n_pairs].awaits = false;
     p->pairs[p->n_pairs].was_held = false;
     p->pairs[p->n_pairs].client_gone = false;
     p->pairs[p->n_pairs++].server = server;
@@ -51,6 +52,16 @@ static bool has_word(const char *bytes, size_t n, const char *words)
     }
 }
 
+/* Reads the next request alone.  What begins with no length of a request is read as it comes. */
+static ssize_t read_request(int fd, char *ret, size_t size)
+{
+    uint32_t len;
+    if (recv(fd, &len, sizeof len, MSG_PEEK | MSG_WAITALL) != sizeof len ||
+        ntohl(len) > size - sizeof len)
+        return read(fd, ret, size);
+    return recv(fd, ret, sizeof len + ntohl(len), MSG_WAITALL);
+}
+
 /* Returns false if the pair must be closed. */
 static bool pass(struct proxy *p, int i, bool is_answer)
 {
@@ -59,7 +70,10 @@ static bool pass(struct proxy *p, int i, bool is_answer)
     char bytes[16384];
     if (!is_answer && atomic_load(&p->mode) == PROXY_HOLD)
         return true; /* it stays where it is */
-    ssize_t n = read(from, bytes, sizeof bytes);
+    bool is_alone = !is_answer && atomic_load(&p->in_turn);
+    ssize_t n =
+        is_alone ? read_request(from, bytes, sizeof bytes) : read(from, bytes, sizeof bytes);
+    p->pairs[i].awaits = is_alone;
     if (n <= 0) {
         p->pairs[i].client_gone = true;
         return !is_answer && p->pairs[i].was_held;
@@ -70,8 +84,8 @@ static bool pass(struct proxy *p, int i, bool is_answer)
     }
     int mode = atomic_load(&p->mode);
     const char *word = atomic_load(&p->word);
-    if (!is_answer && word && has_word(bytes, (size_t)n, word))
-        p->pairs[i].has_word = true;
+    if (!is_answer)
+        p->pairs[i].has_word = word && has_word(bytes, (size_t)n, word);
     if (is_answer && mode == PROXY_SWALLOW_ONCE && (!word || p->pairs[i].has_word)) {
         atomic_store(&p->mode, PROXY_PASS);
         p->pairs[i].deaf = true;
@@ -82,8 +96,6 @@ static bool pass(struct proxy *p, int i, bool is_answer)
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
     }
-    if (is_answer)
-        p->pairs[i].has_word = false;
     for (ssize_t done = 0, k; done < n; done += k)
         if ((k = send(to, bytes + done, (size_t)(n - done), MSG_NOSIGNAL)) <= 0)
             return false;
@@ -99,7 +111,7 @@ static void *proxy_run(void *arg)
         bool held = atomic_load(&p->mode) == PROXY_HOLD;
         fds[0] = (struct pollfd){.fd = p->listen_fd, .events = POLLIN};
         for (int i = 0; i < n; i++) {
-            bool deaf = p->pairs[i].client_gone || held;
+            bool deaf = p->pairs[i].client_gone || p->pairs[i].awaits || held;
             fds[1 + 2 * i] =
                 (struct pollfd){.fd = deaf ? -1 : p->pairs[i].client, .events = POLLIN};
             p->pairs[i].was_held |= held;

@@ -25,11 +25,16 @@ struct proxy {
      * separated by '|', are withheld.  If a call takes more than one exchange, the last one counts.
      */
     const char *_Atomic word;
+    /* For a protocol whose clients send a request before the last one was answered, each with its
+     * length in the first four bytes: requests are passed on one at a time, so it is certain which
+     * of them an answer belongs to. */
+    atomic_bool in_turn;
     pthread_t thread;
     struct {
         int client, server;
         bool deaf;        /* made a black hole by SWALLOW_ONCE */
-        bool has_word;    /* a request since the last answer contained the word */
+        bool has_word;    /* whether the last request contained the word */
+        bool awaits;      /* a request was passed on, and no answer has come since */
         bool was_held;    /* by HOLD, at some time */
         bool client_gone; /* the client of a pair that was held has closed it */
     } pairs[PROXY_PAIRS_MAX];

@@ -608,6 +608,11 @@ static void a_wait_keeps_the_place(void **state)
     waiting_start(w, &x, key, LONG_MS);
     rest_ms(WAITER_SILENT_MS + 700);
     struct lease_state s = inspect(w->l, key);
+    for (int64_t end_ms = now_ms() + 20000; s.n_waiters > 1 && now_ms() < end_ms;) {
+        state_close(&s); /* the silent one's place may be ended a little later */
+        rest_ms(20);
+        s = inspect(w->l, key);
+    }
     assert_int_equal(s.n_waiters, 1);
     char owner[2 * LEASE_OWNER_SIZE + 1];
     lease_owner_text(x.p.r.owner, owner);

@@ -123,3 +123,9 @@ bool id_secret_equal(const uint8_t a[ID_SECRET_SIZE], const uint8_t b[ID_SECRET_
         different |= (unsigned)(a[i] ^ b[i]);
     return different == 0;
 }
+
+int id_order(const void *a, const void *b)
+{
+    const struct id *x = a, *y = b;
+    return (x->key > y->key) - (x->key < y->key);
+}

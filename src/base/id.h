@@ -24,4 +24,7 @@ bool id_parse(const char *text, size_t len, const char *prefix, struct id *ret);
 /* Takes the same time whatever the secrets are. */
 bool id_secret_equal(const uint8_t a[ID_SECRET_SIZE], const uint8_t b[ID_SECRET_SIZE]);
 
+/* For qsort: orders struct ids by their keys. */
+int id_order(const void *a, const void *b);
+
 #endif

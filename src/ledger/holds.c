@@ -338,12 +338,6 @@ enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *que
 
 /* ---- bookings ---- */
 
-static int id_order(const void *a, const void *b)
-{
-    const struct id *x = a, *y = b;
-    return (x->key > y->key) - (x->key < y->key);
-}
-
 /* Reads "KEY:SECRET,KEY:SECRET", whose secrets are hexadecimal, into `ids`, which has room for 1 +
  * len / ID_DIGITS_MIN of them, and orders them by their keys.  Returns false if it is damaged. */
 static bool ids_parse(const char *text, size_t len, struct id *ids, uint32_t *ret_n)

@@ -262,12 +262,6 @@ static struct hold *merge(struct decision *d, struct event *e, struct basket *b,
     return h;
 }
 
-static int id_order(const void *a, const void *b)
-{
-    const struct id *x = a, *y = b;
-    return (x->key > y->key) - (x->key < y->key);
-}
-
 /* Lists the ids of all holds whose places the carrier has, but for its own. */
 static uint32_t list_merged(struct booking_create *op, const struct basket *b)
 {

@@ -111,13 +111,23 @@ static bool is_ready(const struct zk_session *s, bool for_leases)
     return s->state == ZK_CONNECTED && s->zh && (is_proved(s) || !for_leases);
 }
 
-/* Waits until the session can be used; called with the mutex held. */
-static enum hf_result await_connection(struct zk_session *s, bool for_leases, int64_t until_us,
+/* Who asks for a session. */
+enum user {
+    USER_READS,   /* whatever is connected will do */
+    USER_BEGINS,  /* a new lease: it has to be known for how long the session lives */
+    USER_GOES_ON, /* an entry of this session, or one that gets no other */
+};
+
+/* Waits until the session can be used; called with the mutex held.  HF_LOST: it has ended, or
+ * another one is better. */
+static enum hf_result await_connection(struct zk_session *s, enum user user, int64_t until_us,
                                        struct hf_fault *fault)
 {
-    while (s->state != ZK_ENDED && !is_ready(s, for_leases))
-        if ((s->is_hopeless && s->timeout_ms == 0) ||
-            !wait_cond_until(&s->changed, &s->family->mutex, until_us))
+    while (s->state != ZK_ENDED && !is_ready(s, user != USER_READS))
+        if (s->is_stuck && user != USER_GOES_ON)
+            return fault_set(fault, HF_LOST, "ZooKeeper: the session has no connection");
+        else if ((s->is_hopeless && s->timeout_ms == 0) ||
+                 !wait_cond_until(&s->changed, &s->family->mutex, until_us))
             return not_connected(s, fault);
     if (s->state == ZK_ENDED)
         return s->is_refused || s->timeout_ms == 0
@@ -139,11 +149,11 @@ static void unuse(struct zk_session *s)
     tell_keeper(s);
 }
 
-static enum hf_result use(struct zk_session *s, bool for_leases, int64_t until_us,
+static enum hf_result use(struct zk_session *s, enum user user, int64_t until_us,
                           struct hf_fault *fault)
 {
     s->awaiting++;
-    enum hf_result result = await_connection(s, for_leases, until_us, fault);
+    enum hf_result result = await_connection(s, user, until_us, fault);
     s->awaiting--;
     s->used_us = zk_now_us(s->family);
     if (result == HF_DONE)
@@ -155,7 +165,7 @@ static enum hf_result use(struct zk_session *s, bool for_leases, int64_t until_u
 
 enum hf_result zk_session_use(struct zk_session *s, int64_t until_us, struct hf_fault *fault)
 {
-    return use(s, true, until_us, fault);
+    return use(s, USER_GOES_ON, until_us, fault);
 }
 
 void zk_session_put(struct zk_session *s)
@@ -179,7 +189,7 @@ static struct zk_session *choose_any(const struct zk_family *f)
     struct zk_session *any = NULL;
     for (size_t i = 0; i < ZK_SESSIONS_MAX; i++) {
         struct zk_session *s = f->sessions[i];
-        if (!s || s->state == ZK_ENDED || s->stop)
+        if (!s || s->state == ZK_ENDED || s->stop || s->is_stuck)
             continue;
         bool is_better = any && is_ready(s, false) != is_ready(any, false)
                              ? is_ready(s, false)
@@ -190,8 +200,9 @@ static struct zk_session *choose_any(const struct zk_family *f)
     return any;
 }
 
-/* The session for a TTL: an existing one, a new one, or, if there are too many, the next shorter
- * one; NULL: none.  *ret_wait: one that nobody uses is being closed to make room. */
+/* The session for a TTL: an existing one, a new one, or, if there are too many, one that is stuck,
+ * or the next shorter one; NULL: none.  *ret_wait: one that nobody uses is being closed to make
+ * room. */
 static struct zk_session *choose(struct zk_family *f, int64_t ttl_ms, bool *ret_wait)
 {
     struct zk_session *shorter = NULL, *unused = NULL;
@@ -204,9 +215,9 @@ static struct zk_session *choose(struct zk_family *f, int64_t ttl_ms, bool *ret_
             *ret_wait = *ret_wait || s;
             continue;
         }
-        if (s->ttl_ms == ttl_ms)
+        if (s->ttl_ms == ttl_ms && !s->is_stuck)
             return s;
-        if (s->ttl_ms < ttl_ms && (!shorter || shorter->ttl_ms < s->ttl_ms))
+        if (s->ttl_ms <= ttl_ms && (!shorter || shorter->ttl_ms < s->ttl_ms))
             shorter = s;
         if (is_unused(s) && (!unused || s->used_us < unused->used_us))
             unused = s;
@@ -247,7 +258,8 @@ static enum hf_result get(struct zk_family *f, int64_t ttl_ms, int64_t until_us,
         return fault_set(fault, HF_UNREACHABLE,
                          "ZooKeeper: no session for this TTL; leases of %d other TTLs have theirs",
                          ZK_SESSIONS_MAX);
-    enum hf_result result = use(s, ttl_ms > 0, until_us, fault);
+    enum user user = s->is_stuck ? USER_GOES_ON : ttl_ms ? USER_BEGINS : USER_READS;
+    enum hf_result result = use(s, user, until_us, fault);
     if (result == HF_DONE && ttl_ms && s->timeout_ms > ttl_ms)
         return refuse_ttl(s, ttl_ms, fault);
     *ret = s;

@@ -82,6 +82,8 @@ struct zk_session {
     int64_t lost_us;             /* since when it is not connected */
     int64_t probed_us;           /* when the servers were last asked why; 0: not yet */
     bool is_hopeless;            /* no server would have given it a session when they were asked */
+    bool is_stuck;               /* servers serve, but the library does not connect; new leases and
+                                    reads get another session, those that it has stay with it */
     char reason[ZK_REASON_SIZE]; /* why it is not connected; "": not known */
 };
 

@@ -59,7 +59,7 @@ static void session_event(zhandle_t *zh, int type, int state, const char *path, 
         s->state = ZK_CONNECTED;
         s->timeout_ms = timeout_ms;
         s->reason[0] = '\0';
-        s->is_hopeless = false;
+        s->is_hopeless = s->is_stuck = false;
     } else if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
         s->state = ZK_ENDED;
         s->is_refused = state == ZOO_AUTH_FAILED_STATE;
@@ -105,16 +105,14 @@ static void open_handle(struct zk_session *s, const char *servers, const clienti
                                                 : strerror(error));
 }
 
-/* The library may be stuck with a server that does not answer, for two thirds of the timeout.  A
- * new handle goes on with the same session, or makes one, at the servers that do.  Nobody uses the
- * old one.
+/* The library may be stuck with a server that does not answer, for two thirds of the timeout, or
+ * with one that refuses its session, for ever.  A new handle goes on with the same session, or
+ * makes one, at the servers that do answer.  Nobody uses the old one.
  *
  * The library ends the session if the old handle is connected when it is closed.  The caller has
- * seen that it is not, but its connection may come back at that moment.  If the library tells us,
- * the session is over, and so are its leases, at once.  There is a window left: the library may
- * connect while it stops its threads, and not tell.  Then the new handle is told that the session
- * has expired as soon as it is connected.  Until then, and until the next renewal of each, holders
- * rely on leases that have ended. */
+ * seen that it is not, but its connection may come back at that moment, and the library may not
+ * tell us.  So the caller has also seen that no lease depends on the session: places may be lost,
+ * which are made anew, but nobody relies on a lease that has ended. */
 static void reopen_handle(struct zk_session *s, const char *servers)
 {
     zhandle_t *zh = s->zh;
@@ -169,6 +167,19 @@ static size_t probe_all(const char *hosts, unsigned counts[ZK_PROBE_COUNT], stru
     return n;
 }
 
+/* Does a holder rely on this session?  None does after the time for which it was proved. */
+static bool has_leases(const struct zk_session *s)
+{
+    int64_t now_us = zk_now_us(s->family);
+    if (s->n_entries == 0 || now_us >= s->proved_us + 1000 * s->timeout_ms)
+        return false;
+    for (size_t i = 0; i < ZK_BUCKETS; i++)
+        for (const struct zk_entry *e = s->family->entries[i]; e; e = e->next)
+            if (e->session == s && e->is_held && now_us < e->expires_us)
+                return true;
+    return false;
+}
+
 /* Called with the mutex held, which it releases meanwhile. */
 static void ask_why(struct zk_session *s)
 {
@@ -184,8 +195,10 @@ static void ask_why(struct zk_session *s)
         s->is_hopeless = counts[ZK_PROBE_SERVES] + counts[ZK_PROBE_SILENT] == 0;
         bool is_stuck = zk_now_us(f) - s->lost_us > STUCK_US ||
                         (s->timeout_ms == 0 && counts[ZK_PROBE_SERVES] < n);
-        /* Closing a handle that has just been connected would end the session. */
-        if (serving.len > 0 && is_stuck && s->uses == 0 && zoo_state(s->zh) != ZOO_CONNECTED_STATE)
+        is_stuck &= serving.len > 0 && zoo_state(s->zh) != ZOO_CONNECTED_STATE;
+        bool may_reopen = is_stuck && s->uses == 0 && !has_leases(s);
+        s->is_stuck = is_stuck && !may_reopen;
+        if (may_reopen)
             reopen_handle(s, serving.data);
         pthread_cond_broadcast(&s->changed);
     }

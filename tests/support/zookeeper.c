@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #define ROLE "--zookeeper-process"
+/* A process that stood still answers late. */
+#define PATIENCE_MS 20000
 
 int64_t zk_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
 
@@ -38,7 +40,12 @@ struct lease *zk_must_open(const char *url, int64_t timeout_ms)
 {
     struct lease *l;
     struct hf_fault fault;
-    must(zk_try_open(url, timeout_ms, &l, &fault), &fault);
+    enum hf_result result;
+    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
+    do
+        result = zk_try_open(url, timeout_ms, &l, &fault);
+    while (result == HF_UNREACHABLE && zk_now_ms() < end_ms);
+    must(result, &fault);
     return l;
 }
 
@@ -57,7 +64,7 @@ struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     enum hf_result result;
-    int64_t end_ms = zk_now_ms() + 20000;
+    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
     do
         result = lease_acquire(l, q, &v, &fault);
     while (result == HF_UNKNOWN && zk_now_ms() < end_ms);

@@ -30,10 +30,10 @@ int64_t zk_until_us(const struct zk_handle *h, size_t n);
 /* Fills the fault for a result of the client library that is not an answer to the question.
  * `written`: a transaction was sent, so it is not known what has been done. */
 enum hf_result zk_failure(const struct zk_family *f, int rc, bool written, struct hf_fault *fault);
-/* The client library gives up a connection, and with it all requests, when the server has been
- * silent for two thirds of the session's timeout, which may be much less than a call may take.
+/* A request ends with its connection, which the client library also gives up when the server has
+ * been silent for two thirds of the session's timeout; that may be much less than a call may take.
  * Returns whether `rc` says so and there is time left: a call that has only read then asks again as
- * soon as the session has its next connection. */
+ * soon as the session has its next connection, or there is a new session. */
 bool zk_may_ask_again(int rc, int64_t until_us);
 
 /* wait.c: a handle hears of its watch from its beginning to its end. */

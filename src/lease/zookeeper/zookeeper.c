@@ -61,7 +61,8 @@ enum hf_result zk_failure(const struct zk_family *f, int rc, bool written, struc
 
 bool zk_may_ask_again(int rc, int64_t until_us)
 {
-    return rc == ZOPERATIONTIMEOUT && wait_now_us() < until_us;
+    return (rc == ZOPERATIONTIMEOUT || rc == ZCONNECTIONLOSS || rc == ZSESSIONEXPIRED) &&
+           wait_now_us() < until_us;
 }
 
 /* ---- handles ---- */

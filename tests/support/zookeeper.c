@@ -36,6 +36,11 @@ static void must(enum hf_result result, const struct hf_fault *fault)
     assert_int_equal(result, HF_DONE);
 }
 
+static bool is_late(enum hf_result result)
+{
+    return result == HF_UNKNOWN || result == HF_UNREACHABLE;
+}
+
 struct lease *zk_must_open(const char *url, int64_t timeout_ms)
 {
     struct lease *l;
@@ -44,7 +49,7 @@ struct lease *zk_must_open(const char *url, int64_t timeout_ms)
     int64_t end_ms = zk_now_ms() + PATIENCE_MS;
     do
         result = zk_try_open(url, timeout_ms, &l, &fault);
-    while (result == HF_UNREACHABLE && zk_now_ms() < end_ms);
+    while (is_late(result) && zk_now_ms() < end_ms);
     must(result, &fault);
     return l;
 }
@@ -67,7 +72,7 @@ struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request
     int64_t end_ms = zk_now_ms() + PATIENCE_MS;
     do
         result = lease_acquire(l, q, &v, &fault);
-    while (result == HF_UNKNOWN && zk_now_ms() < end_ms);
+    while (is_late(result) && zk_now_ms() < end_ms);
     must(result, &fault);
     return v;
 }
@@ -76,7 +81,12 @@ enum hf_result zk_must_release(struct lease *l, const struct lease_request *q)
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    must(lease_release(l, q, 1, &v, &fault), &fault);
+    enum hf_result result;
+    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
+    do
+        result = lease_release(l, q, 1, &v, &fault);
+    while (result == HF_UNREACHABLE && zk_now_ms() < end_ms); /* nothing was done */
+    must(result, &fault);
     return v.result;
 }
 

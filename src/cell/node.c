@@ -5,7 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/log.h"
-#include "cell/node_private.h"
+#include "cell/node_internal.h"
 
 const char *const node_role_names[] = {[NODE_FOLLOWING] = "standby",
                                        [NODE_CLAIMING] = "claiming",

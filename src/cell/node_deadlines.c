@@ -2,7 +2,7 @@
  * delays, and the waits of requests.  Deadlines live in the master's memory only, on its boot-time
  * clock; the state has no clock.  A deadline that passes becomes a command of the next entry, and
  * nothing has ended before that entry is stored.  Keeps N4. */
-#include "cell/node_private.h"
+#include "cell/node_internal.h"
 
 static struct deadline *of_node(struct heap_node *node)
 {

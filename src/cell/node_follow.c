@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cell/node_private.h"
+#include "cell/node_internal.h"
 
 /* What this node knows is not what the journal says: it begins anew. */
 static void reload(struct node *n)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cell/node_private.h"
+#include "cell/node_internal.h"
 
 /* ---- gathering ---- */
 

@@ -1,7 +1,7 @@
 /* Commands: what each of them does to the state, and its verdict.  See state.h for the rules and
- * state_private.h for the parts.  Every command ends with one pass that grants what can be granted
+ * state_internal.h for the parts.  Every command ends with one pass that grants what can be granted
  * since (S2), and forgets names that nobody uses any more. */
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 static struct order_key name_key(const struct order_node *node)
 {

@@ -1,6 +1,6 @@
 /* The invariants S1 to S3, and that all lists and counts agree.  A snapshot from outside must pass,
  * and tests check after every command. */
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 /* ---- one name ---- */
 

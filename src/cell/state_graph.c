@@ -21,7 +21,7 @@
  * Cost: the first step visits each agent once, and of waiters for one name in one mode it expands
  * only the last one met, since that one's blockers include the others'.  The second step is
  * quadratic in what it found, and happens only if there is a path through a semaphore. */
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 #define FEW_ACQUISITIONS 32
 

@@ -1,6 +1,6 @@
 /* Ordered indexes of the state. */
 #include "base/hash.h"
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 void order_add(struct cell_order *o, struct order_node *node)
 {

@@ -5,7 +5,7 @@
  * list only the first can be grantable.  Granting one waiter never makes another one grantable that
  * was tried before it (a holder blocks whatever the waiter blocked), except the next of its own
  * list.  So one pass in order of rank grants all that can be granted. */
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 const bool conflicts[CELL_MODES][CELL_MODES] = {
     [CELL_EXCLUSIVE] = {true, true, true, true},

@@ -1,6 +1,6 @@
 /* What others may ask about the state, and its effects.  Nothing here changes the state; ordered
  * looks complete an index, which is not part of it. */
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 /* ---- effects, and the end ---- */
 

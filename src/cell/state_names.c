@@ -2,7 +2,7 @@
  * live name has its ancestors above it.  A name that is not live any more is forgotten, unless it
  * was ever held: the newest CELL_FREE_NAMES_MAX of those are kept for their last fence. */
 #include "base/hash.h"
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 struct cell_name *name_find(const struct cell_state *s, const char *text, size_t len)
 {

@@ -1,7 +1,7 @@
 /* Sessions, the accounts that they count against, their agents and acquisitions, and the owners of
  * acquisitions that have ended. */
 #include "base/hash.h"
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 /* ---- sessions ---- */
 

@@ -13,7 +13,7 @@
 #include "base/digest.h"
 #include "cell/entry.h"
 #include "cell/pack.h"
-#include "cell/state_private.h"
+#include "cell/state_internal.h"
 
 #define MAGIC "HFCELL"
 #define SNAPSHOT_VERSION 1

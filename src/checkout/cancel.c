@@ -3,7 +3,7 @@
  * is remembered here: whatever is left is found again after a restart.  On the payment thread. */
 #include <stdlib.h>
 
-#include "checkout/internal.h"
+#include "checkout/checkout_internal.h"
 
 #define LOOK_EVERY_US 2000000
 #define RETRY_AFTER_US 1000000

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "base/wait.h"
-#include "checkout/internal.h"
+#include "checkout/checkout_internal.h"
 
 #define TAKE_EVERY_US 500000   /* looks for jobs that nobody has told of, such as repetitions */
 #define COUNT_EVERY_US 5000000 /* owed jobs, for the metrics */

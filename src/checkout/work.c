@@ -12,7 +12,7 @@
 #include "base/crash.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "checkout/internal.h"
+#include "checkout/checkout_internal.h"
 
 #define FOREIGN_DELAY_MS 60000 /* until a call is repeated whose answer was another's */
 #define MISSING_MS (24 * 3600 * 1000LL)

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "engine/batch_gate.h"
+#include "engine/engine_internal.h"
 #include "engine/follow.h"
 #include "engine/load.h"
-#include "engine/state.h"
 #include "rules/decide.h"
 
 /* The most other due holds that a batch with commands ends; see EXPIRE_MAX. */

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "engine/batch.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 /* The gate believes a count of places for this long, and never past the next hold that runs out. */
 #define COUNT_TTL_MS 10000

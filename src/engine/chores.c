@@ -2,7 +2,7 @@
 #include "engine/chores.h"
 
 #include "base/log.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 #include "engine/worker.h"
 
 #define SLICE_EVERY_US 10000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/gzip.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 #define DRAW_EVERY_US 200000
 #define DRAW_AT_ONCE 5

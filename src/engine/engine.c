@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 #include "base/wait.h"
+#include "engine/engine_internal.h"
 #include "engine/follow.h"
 #include "engine/load.h"
 #include "engine/read.h"
 #include "engine/reconcile.h"
-#include "engine/state.h"
 
 #define QUEUE_LEN_MAX 16384
 #define BATCH_LEN_MAX 1024

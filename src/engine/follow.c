@@ -18,7 +18,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/wait.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 #define TOPIC "holdfast_events"
 #define POLL_EVERY_MS 400    /* how often every event is compared with its clock row */

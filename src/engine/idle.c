@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 #include "engine/worker.h"
 
 #define LOOK_MIN_US 50000

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/wait.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 #define SIZES_EVERY_US 10000000
 #define AGAIN_US 20000 /* between two attempts to come to the end of the log */

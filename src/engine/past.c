@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/gzip.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 #include "rules/past.h"
 
 #define PAGE_ENTRIES 1000

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/engine_internal.h"
 #include "engine/past.h"
-#include "engine/state.h"
 
 /* Brings the row up to `now`.  What became of a hold that was booked with another one is what
  * became of that one.  A hold is dead at its expiry, swept or not (I4). */

@@ -15,7 +15,7 @@
 #include "engine/batch_gate.h"
 #include "engine/load.h"
 #include "engine/reconcile.h"
-#include "engine/reconcile_state.h"
+#include "engine/reconcile_internal.h"
 
 #define EVERY_MS 30000
 #define PING_EVERY_MS 500

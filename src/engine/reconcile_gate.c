@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "engine/batch_gate.h"
-#include "engine/reconcile_state.h"
+#include "engine/reconcile_internal.h"
 #include "gate/check.h"
 
 #define SECOND_SCAN_AFTER_MS 300

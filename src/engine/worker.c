@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 #include "engine/batch.h"
+#include "engine/engine_internal.h"
 #include "engine/load.h"
 #include "engine/reconcile.h"
-#include "engine/state.h"
 
 #define SWEEP_EVERY_US 60000000 /* asks the ledger for due holds that the heap has missed */
 #define SWEEP_AGAIN_US 100000   /* while there are more */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ledger/copy_rows.h"
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 #include "ledger/schema_check.h"
 
 #define FILE_SCHEME "sqlite:"

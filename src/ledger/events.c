@@ -2,8 +2,8 @@
  * layout, its areas and the seats that have rows. */
 #include <string.h>
 
-#include "ledger/internal.h"
 #include "ledger/layout.h"
+#include "ledger/ledger_internal.h"
 #include "ledger/number_list.h"
 
 #define EVENT_SEQ_COLUMN 16 /* EVENTS_LIST has it after EVENT_COLUMNS */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/hex.h"
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 #include "ledger/number_list.h"
 
 /* The shortest text of an id in a list: a digit of its key, a colon and the digits of its secret.

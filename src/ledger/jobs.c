@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 /* JOB_PAYMENT_COLUMNS, which begin with column `at`. */
 static void job_payment_from_row(struct db_stmt *stmt, int at, struct job_row *row)

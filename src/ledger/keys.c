@@ -1,7 +1,7 @@
 /* Idempotency keys and the answers stored under them, outside of batches.  Any connection. */
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row)
 {

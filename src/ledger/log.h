@@ -20,7 +20,7 @@
 #ifndef HF_LEDGER_LOG_H
 #define HF_LEDGER_LOG_H
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 /* Returns how many of the `n` rows, at least one, make one entry. */
 size_t log_entry_len(const struct audit_row *rows, size_t n);

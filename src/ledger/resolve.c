@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 /* ---- what only this batch can have written ---- */
 

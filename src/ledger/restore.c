@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ledger/backup.h"
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 #define EVENTS_PAGE 100
 #define PAYMENTS_PAGE 1000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 #define SLICE_EVENTS 500   /* looked at at once */
 #define SLICE_ENTRIES 500  /* of the log, deleted at once */

@@ -1,7 +1,7 @@
 /* The schema as migrations: ledger_migrations[n - 1] makes version n.  Never edit a migration that
  * has been released; add another.  Statuses are the integers of rows.h.  There are no foreign keys:
  * the conditions and row counts of every write check the same, and `holdfast verify` proves it. */
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 const char *const ledger_migrations[] = {
     /* 1: events, seats, holds, sales, idempotency keys, the clock and the log */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 /* An empty database in memory, for what our migrations make. */
 #define REFERENCE_URL "sqlite::memory:"

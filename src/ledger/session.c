@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 #include "ledger/schema_check.h"
 
 /* How long a server looks for damage before it begins: enough for a gigabyte or two, and little

@@ -1,5 +1,5 @@
 /* How large the ledger is, for metrics.  On the connection of the engine's keeper. */
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 #define HOUR_MS 3600000
 /* A key is dated before its batch commits.  What is counted up to this long ago is complete. */

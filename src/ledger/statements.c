@@ -1,6 +1,6 @@
 /* Prepares the statements of statements.h on first use and runs them.  Called by the other files of
  * src/ledger, on the thread of their connection. */
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 static const char *const statement_sql[ST_COUNT] = {
 #define STATEMENT_SQL(name, sql) [ST_##name] = sql,

@@ -2,7 +2,7 @@
  * prices, and the packed venue in parts. */
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 #define PART_SIZE ((size_t)1 << 20)
 

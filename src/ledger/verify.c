@@ -10,7 +10,7 @@
 #include "ledger/log.h"
 #include "ledger/number_list.h"
 #include "ledger/verify_database.h"
-#include "ledger/verify_state.h"
+#include "ledger/verify_internal.h"
 #include "ledger/verify_statements.h"
 #include "ledger/verify_venue.h"
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 #include "ledger/schema_check.h"
-#include "ledger/verify_state.h"
+#include "ledger/verify_internal.h"
 
 static void on_difference(void *ctx, const struct schema_difference *difference)
 {

@@ -1,7 +1,7 @@
 /* Folds the log of one event, and checks each row against what the rows before it left.  Pure:
  * verify.c feeds it row by row, and it writes only to the report.  Checks I4, I5 and I11.  Costs
  * O(1) per row, and O(log holds) for a hold that does not stand where its fence suggests. */
-#include "ledger/verify_state.h"
+#include "ledger/verify_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

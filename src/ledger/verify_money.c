@@ -4,7 +4,7 @@
  *
  * What a state calls for is decided in rules/payment.c.  It is stated here once more, since a check
  * that called the rules would agree with them whatever they do. */
-#include "ledger/verify_state.h"
+#include "ledger/verify_internal.h"
 
 #include <stdio.h>
 

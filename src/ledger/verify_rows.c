@@ -1,6 +1,6 @@
 /* Compares the tables of one event with each other and with the folded log.  Pure: verify.c feeds
  * it row by row, and it writes only to the report.  Checks I1 to I3, I5, I6 and I11. */
-#include "ledger/verify_state.h"
+#include "ledger/verify_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

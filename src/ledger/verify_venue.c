@@ -2,7 +2,7 @@
 #include "ledger/verify_venue.h"
 
 #include "ledger/layout.h"
-#include "ledger/verify_state.h"
+#include "ledger/verify_internal.h"
 
 void venue_check_category(struct venue_check *c, int64_t number, const char *name, size_t len)
 {

@@ -1,5 +1,5 @@
 /* Single changes of a batch, each made in three places at once: the worker's side of the view, the
- * batch to be stored, and the log.  Only the files of decide_shared.h call these; the rules are
+ * batch to be stored, and the log.  Only the files of decide_internal.h call these; the rules are
  * there. */
 #ifndef HF_RULES_CHANGE_H
 #define HF_RULES_CHANGE_H

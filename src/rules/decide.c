@@ -6,7 +6,7 @@
 
 #include "base/client_number.h"
 #include "rules/best.h"
-#include "rules/decide_shared.h"
+#include "rules/decide_internal.h"
 
 #define CLIENT_DUE_MAX 1024 /* due holds to look through before an address is refused */
 

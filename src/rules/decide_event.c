@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/decide_shared.h"
+#include "rules/decide_internal.h"
 
 /* ---- blocking ---- */
 

@@ -2,7 +2,7 @@
  * thread. */
 #include <stdlib.h>
 
-#include "rules/decide_shared.h"
+#include "rules/decide_internal.h"
 
 enum verdict decide_refusal_of(enum hold_status status)
 {

@@ -7,7 +7,7 @@
 #ifndef HF_RULES_DECIDE_MONEY_H
 #define HF_RULES_DECIDE_MONEY_H
 
-#include "rules/decide_shared.h"
+#include "rules/decide_internal.h"
 #include "rules/payment.h"
 
 /* Everything about one payment while it is judged. */

@@ -1,7 +1,7 @@
 /* Selling a hold, and freeing the places of a sale.  See decide.h.  On the worker's thread. */
 #include <string.h>
 
-#include "rules/decide_shared.h"
+#include "rules/decide_internal.h"
 
 /* Only events that limit their owners count what they have booked. */
 void decide_owner_booked(struct decision *d, struct event *e, const struct hold_row *hold,

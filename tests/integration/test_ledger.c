@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "db/postgres_stmt.h"
-#include "ledger/internal.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"
+#include "ledger/ledger_internal.h"
 #include "ledger/number_list.h"
 #include "support/postgres_server.h"
 

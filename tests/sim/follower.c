@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "engine/engine_internal.h"
 #include "engine/follow.h"
-#include "engine/state.h"
 
 struct follower {
     VEC(struct event *) changed; /* pinned */

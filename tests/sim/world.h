@@ -7,7 +7,7 @@
 #include "support/fixtures.h"
 
 #include "base/clock.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 #include "sim/ledger.h"
 
 #define SERVERS 2

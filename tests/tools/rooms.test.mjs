@@ -55,6 +55,9 @@ describe('scripts/check-rooms', () => {
     assertFound(rules('#include "ledger/ledger.h"\n#include "holdfast.h"\n'), /"ledger\/ledger\.h"/, /"holdfast\.h"/);
   });
 
+  it('finds an internal header that another folder includes', () => assertFound(rules('#include "model/rows_internal.h"\n#include "rules/decide_internal.h"\n'),
+    /^src\/rules\/decide\.c:1: "model\/rows_internal\.h" is for its own folder$/m));
+
   it('finds an include that hides its room', () => assertFound(rules('#include "../engine/command.h"\n#include "view.h"\n'),
     /may not include "\.\.\/engine/, /"view\.h" is included without its room/));
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ledger/internal.h"
+#include "ledger/ledger_internal.h"
 
 static struct {
     struct temp_dir dir;

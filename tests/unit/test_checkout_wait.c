@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "checkout/internal.h"
+#include "checkout/checkout_internal.h"
 
 static struct checkout *checkout;
 static struct metrics *metrics;

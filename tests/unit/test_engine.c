@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 #define TTL_MS MINUTE_MS
 #define WAIT_S 30 /* real time, before a test gives up */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/wait.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 #define EVENTS 6
 #define USERS 4

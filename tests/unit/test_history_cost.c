@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 #include "support/engine_client.h"
 
 #define SEATS 50

@@ -1,8 +1,8 @@
 /* One event while it is verified: what its tables say beside what its log says.  Internal to
  * verify.c, which reads, verify_fold.c, which folds the log, and verify_rows.c and verify_money.c,
  * which compare. */
-#ifndef HF_LEDGER_VERIFY_STATE_H
-#define HF_LEDGER_VERIFY_STATE_H
+#ifndef HF_LEDGER_VERIFY_INTERNAL_H
+#define HF_LEDGER_VERIFY_INTERNAL_H
 
 #include "ledger/verify.h"
 #include "model/rows.h"

@@ -2,8 +2,8 @@
  * becomes of a hold), decide_sale.c (selling), decide_event.c (what sellers do to an
  * event), decide_booking.c, decide_payment.c and decide_money.c (bookings that are paid).  Internal
  * to these; decide.h has the contract. */
-#ifndef HF_RULES_DECIDE_SHARED_H
-#define HF_RULES_DECIDE_SHARED_H
+#ifndef HF_RULES_DECIDE_INTERNAL_H
+#define HF_RULES_DECIDE_INTERNAL_H
 
 #include "rules/change.h"
 #include "rules/decide.h"

@@ -1,8 +1,8 @@
 /* The inside of a node, shared by node.c (roles and the journal), node_follow.c (what a standby
  * reads), node_lead.c (what a master does) and node_deadlines.c (what ends by itself).  See node.h.
  */
-#ifndef HF_CELL_NODE_PRIVATE_H
-#define HF_CELL_NODE_PRIVATE_H
+#ifndef HF_CELL_NODE_INTERNAL_H
+#define HF_CELL_NODE_INTERNAL_H
 
 #include "base/heap.h"
 #include "cell/node.h"

@@ -14,8 +14,8 @@
  * unlinked at once and waits in `dead_*`.  Orders that decide anything (lines, holders, a session's
  * acquisitions, free names, ended owners) depend on the commands alone, so that a restored state
  * goes on as the original does.  Orders of children and of tables decide nothing. */
-#ifndef HF_CELL_STATE_PRIVATE_H
-#define HF_CELL_STATE_PRIVATE_H
+#ifndef HF_CELL_STATE_INTERNAL_H
+#define HF_CELL_STATE_INTERNAL_H
 
 #include "base/heap.h"
 #include "base/table.h"

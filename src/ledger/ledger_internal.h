@@ -1,7 +1,7 @@
 /* What the files of src/ledger share: the connection with its prepared statements, the helpers that
  * run them, and the readers of rows that several statements select.  Internal to src/ledger. */
-#ifndef HF_LEDGER_INTERNAL_H
-#define HF_LEDGER_INTERNAL_H
+#ifndef HF_LEDGER_LEDGER_INTERNAL_H
+#define HF_LEDGER_LEDGER_INTERNAL_H
 
 #include "base/buf.h"
 #include "ledger/ledger.h"

@@ -1,7 +1,7 @@
 /* struct engine: what the engine's threads share.  Only files of this folder include it, and tests
  * of the engine. */
-#ifndef HF_ENGINE_STATE_H
-#define HF_ENGINE_STATE_H
+#ifndef HF_ENGINE_ENGINE_INTERNAL_H
+#define HF_ENGINE_ENGINE_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>

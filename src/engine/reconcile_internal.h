@@ -1,11 +1,11 @@
 /* What the files of the reconciler share.  Internal to reconcile.c, the thread and the comparison
  * of views, and reconcile_gate.c, the comparison of the gate. */
-#ifndef HF_ENGINE_RECONCILE_STATE_H
-#define HF_ENGINE_RECONCILE_STATE_H
+#ifndef HF_ENGINE_RECONCILE_INTERNAL_H
+#define HF_ENGINE_RECONCILE_INTERNAL_H
 
 #include <pthread.h>
 
-#include "engine/state.h"
+#include "engine/engine_internal.h"
 
 struct reconciler {
     struct engine *engine;

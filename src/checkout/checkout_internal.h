@@ -1,8 +1,8 @@
 /* What the files of the payment thread share; see checkout.h.  Internal to src/checkout.
  *
  * The thread owns everything here but for what stands under `lock`, and `is_woken`. */
-#ifndef HF_CHECKOUT_INTERNAL_H
-#define HF_CHECKOUT_INTERNAL_H
+#ifndef HF_CHECKOUT_CHECKOUT_INTERNAL_H
+#define HF_CHECKOUT_CHECKOUT_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -43,13 +43,13 @@ struct model {
     int64_t fence, arrival;
     /* of the last command */
     struct cell_verdict verdict; /* `people` only has its length, for CELL_TAKEN */
-    struct buf effects;          /* as desk.effects, without "wanted" */
+    struct buf effects;          /* as those of cell_fixture, without "wanted" */
     int n_wanted[MODEL_MAX];     /* how often each acquisition was told that it is wanted */
 };
 
 void model_open(struct model *m, const char *const *names);
 void model_close(struct model *m);
-/* Sessions have the keys 1 to MODEL_SESSIONS_MAX, and secrets as desk_command makes them. */
+/* Sessions have the keys 1 to MODEL_SESSIONS_MAX, and secrets as cell_fixture_command makes them. */
 void model_apply(struct model *m, const struct cell_command *c);
 bool model_is_blocker(const struct model *m, int waiter, int other);
 bool model_is_wanted(const struct model *m, int holder);

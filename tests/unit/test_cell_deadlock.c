@@ -4,36 +4,38 @@
 
 #include <stdio.h>
 
-#include "support/cell_desk.h"
+#include "support/cell_fixture.h"
 
 #define X CELL_EXCLUSIVE
 #define S CELL_SHARED
 #define IX CELL_INTENTION_EXCLUSIVE
 
-static struct desk d;
+static struct cell_fixture d;
 
 static int set_up(void **state)
 {
     (void)state;
-    cell_desk_open(&d);
+    cell_fixture_open(&d);
     for (int64_t i = 1; i <= 9; i++)
-        assert_int_equal(cell_desk_ask(&d, CELL_OPEN, .session = i)->result, CELL_DONE);
+        assert_int_equal(cell_fixture_ask(&d, CELL_OPEN, .session = i)->result, CELL_DONE);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    cell_desk_close(&d);
+    cell_fixture_close(&d);
     return 0;
 }
 
-#define acquire(s, n, ...) cell_desk_ask(&d, CELL_ACQUIRE, .session = (s), .name = (n), __VA_ARGS__)
-#define release(s, n, ...) cell_desk_ask(&d, CELL_RELEASE, .session = (s), .name = (n), __VA_ARGS__)
+#define acquire(s, n, ...)                                                                         \
+    cell_fixture_ask(&d, CELL_ACQUIRE, .session = (s), .name = (n), __VA_ARGS__)
+#define release(s, n, ...)                                                                         \
+    cell_fixture_ask(&d, CELL_RELEASE, .session = (s), .name = (n), __VA_ARGS__)
 #define assert_granted(v) assert_int_equal((v)->result, CELL_DONE)
 #define assert_waits(v) assert_int_equal((v)->result, CELL_TAKEN)
 #define assert_deadlock(v) assert_int_equal((v)->result, CELL_DEADLOCK)
-#define assert_line(name, text) assert_string_equal(cell_desk_line(&d, (name)), (text))
+#define assert_line(name, text) assert_string_equal(cell_fixture_line(&d, (name)), (text))
 #define assert_effects(text) assert_string_equal(d.effects.data, (text))
 
 /* "b s1, a s2": each awaits a name that the next one has. */
@@ -168,8 +170,8 @@ static void a_lock_delay_makes_no_deadlock(void **state)
 {
     (void)state;
     acquire(1, "a", .delay_ms = 100);
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 1);
-    cell_desk_ask(&d, CELL_OPEN, .session = 1);
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 1);
+    cell_fixture_ask(&d, CELL_OPEN, .session = 1);
     acquire(1, "b");
     assert_waits(acquire(1, "a"));
     assert_waits(acquire(2, "b"));
@@ -291,7 +293,7 @@ static void a_waiter_that_comes_back_wants_again(void **state)
 {
     (void)state;
     acquire(1, "a");
-    cell_desk_ask(&d, CELL_WITHDRAW, .session = 1, .name = "a");
+    cell_fixture_ask(&d, CELL_WITHDRAW, .session = 1, .name = "a");
     acquire(2, "a", .mode = S, .cached = true);
     assert_effects("granted a s2");
     assert_waits(acquire(1, "a"));
@@ -332,10 +334,10 @@ static void age_all(void)
         snprintf(owner, sizeof owner, "a%d", i);
         acquire(9, "a", .owner = owner, .priority = CELL_PRIORITY_MAX, .agent = owner);
         const struct cell_acquisition *holder = cell_name_holders(cell_name_find(d.state, "a", 1));
-        struct cell_command c = cell_desk_command(CELL_RELEASE, &(struct desk_ask){.name = "a"});
+        struct cell_command c = cell_fixture_command(CELL_RELEASE, &(struct cell_ask){.name = "a"});
         c.session = holder->session->id;
         c.owner = holder->owner;
-        assert_granted(cell_desk_apply(&d, &c));
+        assert_granted(cell_fixture_apply(&d, &c));
     }
 }
 
@@ -347,7 +349,7 @@ static void among_those_who_aged_arrival_decides(void **state)
     acquire(2, "a", .priority = 5);
     acquire(3, "a", .priority = 3);
     age_all();
-    const char *line = strchr(cell_desk_line(&d, "a"), '|');
+    const char *line = strchr(cell_fixture_line(&d, "a"), '|');
     assert_string_equal(line, "| s1 s2 s3");
     assert_waits(acquire(4, "a", .priority = 9));
     assert_int_equal(d.verdict.position, 4);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "support/cell_desk.h"
+#include "support/cell_fixture.h"
 
 #define AGENTS 6
 #define GRAPHS 3000
@@ -40,7 +40,7 @@ struct scene {
     size_t n;
 };
 
-static struct desk d;
+static struct cell_fixture d;
 static struct random dice;
 
 /* ---- what excludes what ---- */
@@ -193,8 +193,8 @@ static enum cell_result ask_and_compare(int64_t agent, uint64_t seed)
     s.all[s.n++] = ask;
     bool is_deadlock = !may_be_granted(&s, 0, tried);
     enum cell_result result =
-        cell_desk_ask(&d, CELL_ACQUIRE, .session = agent, .name = ask.name, .owner = new_owner(),
-                      .mode = ask.mode, .slots = ask.slots, .priority = ask.priority)
+        cell_fixture_ask(&d, CELL_ACQUIRE, .session = agent, .name = ask.name, .owner = new_owner(),
+                         .mode = ask.mode, .slots = ask.slots, .priority = ask.priority)
             ->result;
     if ((result == CELL_DEADLOCK) != is_deadlock)
         fail_msg("seed %llu: the request of s%lld for %s, mode %d, is %s, but %s",
@@ -214,11 +214,12 @@ static void release_one(int64_t agent)
     if (!a)
         return;
     size_t len;
-    struct cell_command c = cell_desk_command(CELL_RELEASE, &(struct desk_ask){.session = agent});
+    struct cell_command c =
+        cell_fixture_command(CELL_RELEASE, &(struct cell_ask){.session = agent});
     c.name.data = cell_name_text(a->name, &len);
     c.name.len = len;
     c.owner = a->owner;
-    assert_int_equal(cell_desk_apply(&d, &c)->result, CELL_DONE);
+    assert_int_equal(cell_fixture_apply(&d, &c)->result, CELL_DONE);
 }
 
 static void detection_agrees_with_a_search_of_what_could_happen(void **state)
@@ -227,10 +228,10 @@ static void detection_agrees_with_a_search_of_what_could_happen(void **state)
     unsigned n_deadlocks = 0, n_waits = 0;
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         random_init_seeded(&dice, seed);
-        cell_desk_open(&d);
+        cell_fixture_open(&d);
         d.keeps_state = true;
         for (int64_t agent = 1; agent <= AGENTS; agent++)
-            assert_int_equal(cell_desk_ask(&d, CELL_OPEN, .session = agent)->result, CELL_DONE);
+            assert_int_equal(cell_fixture_ask(&d, CELL_OPEN, .session = agent)->result, CELL_DONE);
         for (int step = 0; step < STEPS; step++) {
             struct scene s;
             int64_t agent = 1 + (int64_t)random_below(&dice, AGENTS);
@@ -245,7 +246,7 @@ static void detection_agrees_with_a_search_of_what_could_happen(void **state)
             n_deadlocks += result == CELL_DEADLOCK;
             n_waits += result == CELL_TAKEN;
         }
-        cell_desk_close(&d);
+        cell_fixture_close(&d);
     }
     assert_true(n_deadlocks > GRAPHS && n_waits > GRAPHS);
 }

@@ -1,12 +1,12 @@
 /* The state of the lock service against a simple model (support/cell_model.h): whatever clients and
  * masters say in whatever order, both give the same verdicts and effects, and have the same
- * holders, fences, slots, lines, values and blockers after every command.  The desk restores the
+ * holders, fences, slots, lines, values and blockers after every command.  The fixture restores the
  * state from its snapshot after each command, so a restored state goes on as the original. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
 
-#include "support/cell_desk.h"
+#include "support/cell_fixture.h"
 #include "support/cell_model.h"
 
 #define SESSIONS 5
@@ -17,7 +17,7 @@ static const char *const all_names[] = {"a",   "a/b", "a/b/c", "a/b/d", "a!",
 static const char *const few_names[] = {"a", "a/b", "f", NULL};
 
 struct run {
-    struct desk desk;
+    struct cell_fixture fixture;
     struct model model;
     struct random random;
     int n_names;
@@ -63,7 +63,7 @@ static void same_acquisition(const struct cell_acquisition *a, int index)
     assert_int_equal(a->arrival, m->arrival);
     if (m->stage != MODEL_DELAYED)
         assert_string_equal(a->agent, m->agent);
-    assert_int_equal(cell_acquisition_is_wanted(run.desk.state, a),
+    assert_int_equal(cell_acquisition_is_wanted(run.fixture.state, a),
                      m->stage == MODEL_HELD && m->cached && model_is_wanted(&run.model, index));
     run.n_aged += a->stage == CELL_WAITING && a->overtaken == CELL_OVERTAKEN_MAX;
     run.n_passed_over += a->passed_over;
@@ -74,7 +74,7 @@ static void same_blockers(const struct cell_acquisition *a, int index)
 {
     cell_acquisitions list = {0};
     size_t n = 0;
-    cell_acquisition_blockers(run.desk.state, a, &list);
+    cell_acquisition_blockers(run.fixture.state, a, &list);
     for (int i = 0; i < run.model.n; i++)
         n += run.model.all[i].exists && !a->passed_over && model_is_blocker(&run.model, index, i);
     assert_int_equal(list.n, n);
@@ -86,7 +86,7 @@ static void same_blockers(const struct cell_acquisition *a, int index)
 static void same_name(int name)
 {
     const char *text = run.model.names[name];
-    const struct cell_name *n = cell_name_find(run.desk.state, text, strlen(text));
+    const struct cell_name *n = cell_name_find(run.fixture.state, text, strlen(text));
     int holders[MODEL_MAX], waiters[MODEL_MAX];
     int n_holders = model_holders(&run.model, name, holders);
     int n_waiters = model_waiters(&run.model, name, waiters), i = 0;
@@ -121,7 +121,7 @@ static void same_name(int name)
 
 static void same_verdict(void)
 {
-    const struct cell_verdict *v = &run.desk.verdict, *m = &run.model.verdict;
+    const struct cell_verdict *v = &run.fixture.verdict, *m = &run.model.verdict;
     assert_int_equal(v->result, m->result);
     assert_int_equal(v->mode, m->mode);
     assert_int_equal(v->fence, m->fence);
@@ -135,7 +135,7 @@ static void same_verdict(void)
 }
 
 /* Called before the effects go: the ended are still there. */
-static void same_effects(struct desk *d, void *context)
+static void same_effects(struct cell_fixture *d, void *context)
 {
     (void)context;
     int wanted[MODEL_MAX] = {0};
@@ -188,7 +188,7 @@ static bool is_link(const struct cell_person *p, const struct cell_person *next)
 
 static void cycle_is_one(const struct cell_command *c)
 {
-    const struct cell_verdict *v = &run.desk.verdict;
+    const struct cell_verdict *v = &run.fixture.verdict;
     char label[16];
     snprintf(label, sizeof label, "s%lld", (long long)c->session.key);
     assert_true(v->people.n >= 1);
@@ -215,7 +215,7 @@ static const char *pick_owner(void)
 
 static int64_t pick_fence(const char *name)
 {
-    const struct cell_name *n = cell_name_find(run.desk.state, name, strlen(name));
+    const struct cell_name *n = cell_name_find(run.fixture.state, name, strlen(name));
     const struct cell_acquisition *a = n ? cell_name_holders(n) : NULL;
     while (a && a->next && chance(2))
         a = a->next;
@@ -231,7 +231,7 @@ static struct cell_command pick_acquire(void)
         CELL_SHARED,    CELL_INTENTION_EXCLUSIVE, CELL_INTENTION_SHARED};
     static const int32_t priorities[] = {0, 0, 0, 0, 1, 9, -1};
     const char *name = pick_name();
-    struct desk_ask ask = {.session = 1 + (int64_t)random_below(&run.random, SESSIONS),
+    struct cell_ask ask = {.session = 1 + (int64_t)random_below(&run.random, SESSIONS),
                            .name = name,
                            .owner = pick_owner(),
                            .agent = agents[random_below(&run.random, 4)],
@@ -243,7 +243,7 @@ static struct cell_command pick_acquire(void)
                            .cached = chance(2),
                            .is_old = run.is_old,
                            .no_queue = chance(6)};
-    struct cell_command c = cell_desk_command(CELL_ACQUIRE, &ask);
+    struct cell_command c = cell_fixture_command(CELL_ACQUIRE, &ask);
     c.by_master = chance(50);
     if (chance(50))
         c.session.secret[0] ^= 1;
@@ -257,12 +257,12 @@ static bool repeat(struct cell_command *c)
     const struct model_acquisition *m = &run.model.all[i % 32];
     if (!m->exists || m->session < 0)
         return false;
-    struct desk_ask ask = {.session = m->session + 1,
+    struct cell_ask ask = {.session = m->session + 1,
                            .name = run.model.names[m->name],
                            .mode = chance(8) ? CELL_SHARED : m->mode,
                            .no_queue = chance(4),
                            .cached = chance(2)};
-    *c = cell_desk_command(CELL_ACQUIRE, &ask);
+    *c = cell_fixture_command(CELL_ACQUIRE, &ask);
     c->owner = m->owner;
     return true;
 }
@@ -277,21 +277,21 @@ static struct cell_command pick(void)
         return pick_acquire();
     if (dice < 55 && repeat(&c))
         return c;
-    struct desk_ask ask = {.session = 1 + (int64_t)random_below(&run.random, SESSIONS),
+    struct cell_ask ask = {.session = 1 + (int64_t)random_below(&run.random, SESSIONS),
                            .name = pick_name(),
                            .owner = pick_owner(),
                            .value = chance(3) ? NULL : "x"};
     ask.fence = chance(3) ? 0 : pick_fence(ask.name);
     if (dice < 90) {
-        c = cell_desk_command(kinds[random_below(&run.random, 8)], &ask);
+        c = cell_fixture_command(kinds[random_below(&run.random, 8)], &ask);
         const struct model_acquisition *m = &run.model.all[random_below(&run.random, 24)];
         if (m->exists && m->session >= 0 && !chance(5)) { /* one that is there */
-            struct desk_ask its = {.session = m->session + 1,
+            struct cell_ask its = {.session = m->session + 1,
                                    .name = run.model.names[m->name],
                                    .fence = chance(10) ? ask.fence : m->fence,
                                    .value = ask.value};
             enum cell_kind kind = c.kind;
-            c = cell_desk_command(kind, &its);
+            c = cell_fixture_command(kind, &its);
             c.owner = m->owner;
         }
         return c;
@@ -302,42 +302,42 @@ static struct cell_command pick(void)
                           : dice < 95 ? CELL_FORGET
                           : dice < 97 ? CELL_UNDELAY
                                       : CELL_OPEN;
-    return cell_desk_command(kind, &ask);
+    return cell_fixture_command(kind, &ask);
 }
 
 static void step(void)
 {
     struct cell_command c = pick();
     model_apply(&run.model, &c);
-    cell_desk_apply(&run.desk, &c);
+    cell_fixture_apply(&run.fixture, &c);
     same_verdict();
-    if (run.desk.verdict.result == CELL_DEADLOCK)
+    if (run.fixture.verdict.result == CELL_DEADLOCK)
         cycle_is_one(&c);
     for (int i = 0; i < run.n_names; i++)
         same_name(i);
-    assert_int_equal(cell_state_fence(run.desk.state), run.model.fence);
+    assert_int_equal(cell_state_fence(run.fixture.state), run.model.fence);
 }
 
 static void begin(uint64_t seed, const char *const *names)
 {
     random_init_seeded(&run.random, seed);
-    cell_desk_open(&run.desk);
+    cell_fixture_open(&run.fixture);
     model_open(&run.model, names);
-    run.desk.on_applied = same_effects;
+    run.fixture.on_applied = same_effects;
     run.is_calm = seed % 2;
     run.is_old = seed % 4 == 0;
     for (run.n_names = 0; names[run.n_names];)
         run.n_names++;
     for (int64_t i = 1; i <= SESSIONS; i++) {
-        struct cell_command c = cell_desk_command(CELL_OPEN, &(struct desk_ask){.session = i});
+        struct cell_command c = cell_fixture_command(CELL_OPEN, &(struct cell_ask){.session = i});
         model_apply(&run.model, &c);
-        cell_desk_apply(&run.desk, &c);
+        cell_fixture_apply(&run.fixture, &c);
     }
 }
 
 static void finish(void)
 {
-    cell_desk_close(&run.desk);
+    cell_fixture_close(&run.fixture);
     model_close(&run.model);
 }
 

@@ -4,37 +4,39 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "support/cell_desk.h"
+#include "support/cell_fixture.h"
 
-static struct desk d;
+static struct cell_fixture d;
 
 static int set_up(void **state)
 {
     (void)state;
-    cell_desk_open(&d);
+    cell_fixture_open(&d);
     for (int64_t i = 1; i <= 4; i++)
-        assert_int_equal(cell_desk_ask(&d, CELL_OPEN, .session = i)->result, CELL_DONE);
+        assert_int_equal(cell_fixture_ask(&d, CELL_OPEN, .session = i)->result, CELL_DONE);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    cell_desk_close(&d);
+    cell_fixture_close(&d);
     return 0;
 }
 
-#define acquire(s, n, ...) cell_desk_ask(&d, CELL_ACQUIRE, .session = (s), .name = (n), __VA_ARGS__)
-#define release(s, n, ...) cell_desk_ask(&d, CELL_RELEASE, .session = (s), .name = (n), __VA_ARGS__)
+#define acquire(s, n, ...)                                                                         \
+    cell_fixture_ask(&d, CELL_ACQUIRE, .session = (s), .name = (n), __VA_ARGS__)
+#define release(s, n, ...)                                                                         \
+    cell_fixture_ask(&d, CELL_RELEASE, .session = (s), .name = (n), __VA_ARGS__)
 
 /* A state that has one of everything. */
 static void fill(void)
 {
     const struct cell_ttl ttls[] = {{1, 700}, {2, 300}};
     struct cell_command c = {.kind = CELL_RESIGN, .ttls = ttls, .n_ttls = 2};
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     c = (struct cell_command){.kind = CELL_MASTER, .epoch = 3, .url = {"http://m", 8}};
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     acquire(1, "a", .value = "v", .agent = "t");
     acquire(2, "a", .value = "w", .priority = -7, .label = "l");
     acquire(3, "a/b", .mode = CELL_SHARED, .cached = true);
@@ -42,11 +44,11 @@ static void fill(void)
     acquire(2, "pool", .slots = 3);
     acquire(4, "pool", .slots = 3, .delay_ms = 100, .label = "d");
     acquire(3, "pool", .slots = 3);
-    cell_desk_ask(&d, CELL_WITHDRAW, .session = 2, .name = "pool");
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 4);
+    cell_fixture_ask(&d, CELL_WITHDRAW, .session = 2, .name = "pool");
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 4);
     acquire(1, "old");
     release(1, "old");
-    cell_desk_ask(&d, CELL_FORGET);
+    cell_fixture_ask(&d, CELL_FORGET);
     acquire(1, "new", .mode = CELL_INTENTION_EXCLUSIVE);
     release(1, "new");
     acquire(1, "p/q", .mode = CELL_INTENTION_SHARED);
@@ -111,7 +113,7 @@ static void fill_widely(struct buf *ret_bytes)
         acquire(1 + i % 3, name, .label = name, .agent = i % 5 ? "x" : NULL);
         acquire(1 + (i + 1) % 3, name, .label = name);
     }
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 2);
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 2);
     cell_state_save(d.state, ret_bytes);
 }
 
@@ -193,7 +195,7 @@ static void a_line_has_a_limit(void **state)
 static void sessions_have_a_limit(void **state)
 {
     (void)state;
-    struct cell_command c = cell_desk_command(CELL_OPEN, &(struct desk_ask){.session = 5});
+    struct cell_command c = cell_fixture_command(CELL_OPEN, &(struct cell_ask){.session = 5});
     struct cell_verdict v = {0};
     for (; c.session.key <= CELL_SESSIONS_MAX; c.session.key++) {
         cell_state_apply(d.state, &c, &v);
@@ -203,7 +205,7 @@ static void sessions_have_a_limit(void **state)
     cell_state_apply(d.state, &c, &v);
     assert_int_equal(v.result, CELL_TOO_MANY);
     assert_int_equal(v.limit, CELL_LIMIT_SESSIONS);
-    assert_int_equal(cell_desk_ask(&d, CELL_EXPIRE, .session = 7)->result, CELL_DONE);
+    assert_int_equal(cell_fixture_ask(&d, CELL_EXPIRE, .session = 7)->result, CELL_DONE);
     cell_state_apply(d.state, &c, &v);
     assert_int_equal(v.result, CELL_DONE);
     cell_verdict_close(&v);
@@ -223,7 +225,7 @@ static void a_session_remembers_a_limited_number_of_ended_owners(void **state)
     assert_int_equal(acquire(1, "a", .owner = "0")->result,
                      CELL_DONE); /* the oldest is forgotten */
     d.keeps_state = false;
-    cell_desk_ask(&d, CELL_FORGET);
+    cell_fixture_ask(&d, CELL_FORGET);
 }
 
 static void values_have_a_limit_in_all(void **state)
@@ -237,7 +239,7 @@ static void values_have_a_limit_in_all(void **state)
         char name[16];
         snprintf(name, sizeof name, "%d", n);
         struct cell_command c =
-            cell_desk_command(CELL_ACQUIRE, &(struct desk_ask){.session = 1, .name = name});
+            cell_fixture_command(CELL_ACQUIRE, &(struct cell_ask){.session = 1, .name = name});
         c.value = (struct cell_text){value, sizeof value};
         cell_state_apply(d.state, &c, &v);
         cell_state_clear_effects(d.state);

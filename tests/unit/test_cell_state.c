@@ -4,33 +4,35 @@
 
 #include <stdio.h>
 
-#include "support/cell_desk.h"
+#include "support/cell_fixture.h"
 
 #define X CELL_EXCLUSIVE
 #define S CELL_SHARED
 #define IX CELL_INTENTION_EXCLUSIVE
 #define IS CELL_INTENTION_SHARED
 
-static struct desk d;
+static struct cell_fixture d;
 
 static int set_up(void **state)
 {
     (void)state;
-    cell_desk_open(&d);
+    cell_fixture_open(&d);
     for (int64_t i = 1; i <= 9; i++)
-        assert_int_equal(cell_desk_ask(&d, CELL_OPEN, .session = i)->result, CELL_DONE);
+        assert_int_equal(cell_fixture_ask(&d, CELL_OPEN, .session = i)->result, CELL_DONE);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    cell_desk_close(&d);
+    cell_fixture_close(&d);
     return 0;
 }
 
-#define acquire(s, n, ...) cell_desk_ask(&d, CELL_ACQUIRE, .session = (s), .name = (n), __VA_ARGS__)
-#define release(s, n, ...) cell_desk_ask(&d, CELL_RELEASE, .session = (s), .name = (n), __VA_ARGS__)
+#define acquire(s, n, ...)                                                                         \
+    cell_fixture_ask(&d, CELL_ACQUIRE, .session = (s), .name = (n), __VA_ARGS__)
+#define release(s, n, ...)                                                                         \
+    cell_fixture_ask(&d, CELL_RELEASE, .session = (s), .name = (n), __VA_ARGS__)
 #define assert_granted(v) assert_int_equal((v)->result, CELL_DONE)
 #define assert_waits(v, place)                                                                     \
     do {                                                                                           \
@@ -38,7 +40,7 @@ static int tear_down(void **state)
         assert_int_equal(d.verdict.position, (place));                                             \
     } while (0)
 #define assert_result(v, r) assert_int_equal((v)->result, (r))
-#define assert_line(name, text) assert_string_equal(cell_desk_line(&d, (name)), (text))
+#define assert_line(name, text) assert_string_equal(cell_fixture_line(&d, (name)), (text))
 #define assert_effects(text) assert_string_equal(d.effects.data, (text))
 
 /* ---- granting ---- */
@@ -112,7 +114,7 @@ static void a_waiter_that_was_overtaken_eight_times_goes_first(void **state)
         char owner[2] = {(char)('1' + i), 0}, next[2] = {(char)('2' + i), 0};
         assert_waits(acquire(new, "a", .owner = next, .priority = 9), 1);
         assert_granted(release(old, "a", .owner = owner));
-        assert_string_equal(cell_desk_line(&d, "a") + 4, " | s2");
+        assert_string_equal(cell_fixture_line(&d, "a") + 4, " | s2");
     }
     assert_waits(acquire(4, "a", .priority = CELL_PRIORITY_MAX), 2);
 }
@@ -135,10 +137,10 @@ static void a_lock_may_have_a_label_of_its_own(void **state)
     acquire(1, "a", .label = "nightly", .delay_ms = 5);
     acquire(2, "a");
     assert_string_equal(d.verdict.people.v[0].label, "nightly");
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 1);
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 1);
     acquire(3, "a", .label = "", .no_queue = true);
     assert_string_equal(d.verdict.people.v[0].label, "nightly"); /* its lock delay */
-    cell_desk_ask(&d, CELL_BREAK, .name = "a");
+    cell_fixture_ask(&d, CELL_BREAK, .name = "a");
     acquire(3, "a", .no_queue = true);
     assert_string_equal(d.verdict.people.v[0].label, "s2");
 }
@@ -301,13 +303,13 @@ static void an_ended_owner_is_refused_until_it_is_forgotten_or_its_session_ends(
     assert_result(release(1, "a"), CELL_LOST);
     assert_waits(acquire(1, "a", .owner = "01"), 1); /* another owner */
     release(1, "a", .owner = "01");
-    cell_desk_ask(&d, CELL_FORGET);
+    cell_fixture_ask(&d, CELL_FORGET);
     assert_result(acquire(1, "a"), CELL_LOST);
-    cell_desk_ask(&d, CELL_FORGET);
+    cell_fixture_ask(&d, CELL_FORGET);
     assert_waits(acquire(1, "a"), 1);
     release(2, "a", .owner = "2");
-    cell_desk_ask(&d, CELL_CLOSE, .session = 2);
-    cell_desk_ask(&d, CELL_OPEN, .session = 2);
+    cell_fixture_ask(&d, CELL_CLOSE, .session = 2);
+    cell_fixture_ask(&d, CELL_OPEN, .session = 2);
     assert_waits(acquire(2, "a", .owner = "2"), 1);
 }
 
@@ -335,16 +337,16 @@ static void only_who_knows_the_secret_acts_for_a_session(void **state)
     (void)state;
     acquire(1, "a");
     struct cell_command c =
-        cell_desk_command(CELL_RELEASE, &(struct desk_ask){.session = 1, .name = "a"});
+        cell_fixture_command(CELL_RELEASE, &(struct cell_ask){.session = 1, .name = "a"});
     c.session.secret[3] ^= 1;
-    assert_result(cell_desk_apply(&d, &c), CELL_NO_SESSION);
+    assert_result(cell_fixture_apply(&d, &c), CELL_NO_SESSION);
     c.kind = CELL_ACQUIRE;
-    assert_result(cell_desk_apply(&d, &c), CELL_NO_SESSION);
+    assert_result(cell_fixture_apply(&d, &c), CELL_NO_SESSION);
     c.kind = CELL_CLOSE;
-    assert_result(cell_desk_apply(&d, &c), CELL_NO_SESSION);
+    assert_result(cell_fixture_apply(&d, &c), CELL_NO_SESSION);
     c.by_master = true;
-    assert_result(cell_desk_apply(&d, &c), CELL_DONE);
-    assert_result(cell_desk_apply(&d, &c), CELL_NO_SESSION);
+    assert_result(cell_fixture_apply(&d, &c), CELL_DONE);
+    assert_result(cell_fixture_apply(&d, &c), CELL_NO_SESSION);
 }
 
 /* ---- fences ---- */
@@ -370,13 +372,13 @@ static void a_master_raises_the_fences_to_its_clock(void **state)
     acquire(1, "a");
     struct cell_command c = {
         .kind = CELL_MASTER, .epoch = 4, .fence = 1000, .url = {"http://x", 8}};
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     assert_int_equal(cell_state_epoch(d.state), 4);
     assert_string_equal(cell_state_master(d.state), "http://x");
     acquire(2, "b");
     assert_true(d.verdict.fence > 1000);
     c.fence = 5; /* a clock that went back */
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     acquire(2, "c");
     assert_true(d.verdict.fence > 1001);
 }
@@ -414,7 +416,7 @@ static void all_locks_of_a_session_end_together(void **state)
     acquire(1, "c", .agent = "t");
     acquire(3, "b");
     acquire(3, "a", .agent = "t");
-    cell_desk_ask(&d, CELL_CLOSE, .session = 1);
+    cell_fixture_ask(&d, CELL_CLOSE, .session = 1);
     assert_effects("released a s1, released b s1, cancelled c s1, closed s1, granted b s3, "
                    "granted a s3");
     assert_result(acquire(1, "d"), CELL_NO_SESSION);
@@ -427,17 +429,17 @@ static void a_lost_session_blocks_for_its_delay_a_release_does_not(void **state)
     acquire(1, "b");
     acquire(2, "a");
     acquire(2, "b", .agent = "t");
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 1);
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 1);
     assert_effects("lost a s1, delayed a, lost b s1, closed s1, granted b s2");
     assert_line("a", "-:1 | s2");
-    assert_result(cell_desk_ask(&d, CELL_UNDELAY, .name = "a", .fence = 9), CELL_LOST);
-    assert_granted(cell_desk_ask(&d, CELL_UNDELAY, .name = "a", .fence = 1));
+    assert_result(cell_fixture_ask(&d, CELL_UNDELAY, .name = "a", .fence = 9), CELL_LOST);
+    assert_granted(cell_fixture_ask(&d, CELL_UNDELAY, .name = "a", .fence = 1));
     assert_effects("undelayed a, granted a s2");
     acquire(3, "c", .delay_ms = 500);
     release(3, "c");
     assert_granted(acquire(4, "c"));
     acquire(5, "e", .delay_ms = 500);
-    cell_desk_ask(&d, CELL_CLOSE, .session = 5);
+    cell_fixture_ask(&d, CELL_CLOSE, .session = 5);
     assert_granted(acquire(4, "e"));
 }
 
@@ -447,52 +449,52 @@ static void a_broken_lock_is_lost_and_waiters_keep_their_places(void **state)
     acquire(1, "a", .mode = S, .delay_ms = 500);
     acquire(2, "a", .mode = S, .delay_ms = 500);
     acquire(3, "a");
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 1);
-    assert_granted(cell_desk_ask(&d, CELL_BREAK, .name = "a"));
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 1);
+    assert_granted(cell_fixture_ask(&d, CELL_BREAK, .name = "a"));
     assert_effects("undelayed a, lost a s2, granted a s3");
     assert_result(acquire(2, "a", .mode = S), CELL_LOST);
-    assert_result(cell_desk_ask(&d, CELL_BREAK, .name = "nobody"), CELL_LOST);
+    assert_result(cell_fixture_ask(&d, CELL_BREAK, .name = "nobody"), CELL_LOST);
 }
 
 static void a_session_is_opened_once(void **state)
 {
     (void)state;
-    assert_granted(cell_desk_ask(&d, CELL_OPEN, .session = 1));
+    assert_granted(cell_fixture_ask(&d, CELL_OPEN, .session = 1));
     assert_true(d.verdict.repeated);
     assert_effects("");
-    struct cell_command c = cell_desk_command(CELL_OPEN, &(struct desk_ask){.session = 1});
+    struct cell_command c = cell_fixture_command(CELL_OPEN, &(struct cell_ask){.session = 1});
     c.session.secret[0] ^= 1;
-    assert_result(cell_desk_apply(&d, &c), CELL_NO_SESSION);
+    assert_result(cell_fixture_apply(&d, &c), CELL_NO_SESSION);
 }
 
 static void an_account_has_so_many_sessions_and_no_more(void **state)
 {
     (void)state;
-    struct cell_command c = cell_desk_command(CELL_OPEN, &(struct desk_ask){.session = 20});
+    struct cell_command c = cell_fixture_command(CELL_OPEN, &(struct cell_ask){.session = 20});
     c.account = 7;
     c.limit = 2;
-    assert_granted(cell_desk_apply(&d, &c));
+    assert_granted(cell_fixture_apply(&d, &c));
     c.session.key = 21;
-    assert_granted(cell_desk_apply(&d, &c));
+    assert_granted(cell_fixture_apply(&d, &c));
     c.session.key = 22;
-    assert_result(cell_desk_apply(&d, &c), CELL_TOO_MANY);
+    assert_result(cell_fixture_apply(&d, &c), CELL_TOO_MANY);
     assert_int_equal(d.verdict.limit, CELL_LIMIT_ACCOUNT);
     c.account = 8;
-    assert_granted(cell_desk_apply(&d, &c));
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 20);
+    assert_granted(cell_fixture_apply(&d, &c));
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 20);
     c.account = 7;
     c.session.key = 23;
-    assert_granted(cell_desk_apply(&d, &c));
+    assert_granted(cell_fixture_apply(&d, &c));
 }
 
 static void the_shortest_ttl_is_that_of_the_sessions_left(void **state)
 {
     (void)state;
-    struct cell_command c = cell_desk_command(CELL_OPEN, &(struct desk_ask){.session = 20});
+    struct cell_command c = cell_fixture_command(CELL_OPEN, &(struct cell_ask){.session = 20});
     c.ttl_ms = 1500;
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     assert_int_equal(cell_state_shortest_ttl_ms(d.state), 1500);
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 20);
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 20);
     assert_int_equal(cell_state_shortest_ttl_ms(d.state), 10000);
     int64_t key = 0, n = 0;
     for (const struct cell_session *s; (s = cell_session_next(d.state, key)); n++) {
@@ -507,19 +509,19 @@ static void a_clean_hand_over_carries_the_remaining_ttls(void **state)
     (void)state;
     const struct cell_ttl ttls[] = {{5, 700}, {2, 300}};
     struct cell_command c = {.kind = CELL_RESIGN, .ttls = ttls, .n_ttls = 2};
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     assert_true(cell_state_is_resigned(d.state));
     assert_string_equal(cell_state_master(d.state), "");
     assert_int_equal(cell_state_remaining_ms(d.state, 2), 300);
     assert_int_equal(cell_state_remaining_ms(d.state, 5), 700);
     assert_int_equal(cell_state_remaining_ms(d.state, 3), -1);
     c = (struct cell_command){.kind = CELL_MASTER, .epoch = 2, .url = {"http://y", 8}};
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     assert_false(cell_state_is_resigned(d.state));
     /* Whoever follows this one after its silence gives full TTLs. */
     assert_int_equal(cell_state_remaining_ms(d.state, 2), -1);
     c = (struct cell_command){.kind = CELL_RESIGN}; /* of a master without sessions */
-    cell_desk_apply(&d, &c);
+    cell_fixture_apply(&d, &c);
     assert_int_equal(cell_state_remaining_ms(d.state, 2), -1);
 }
 
@@ -532,7 +534,7 @@ static void a_withdrawn_grant_goes_to_the_next_and_keeps_its_place(void **state)
     acquire(2, "a");
     acquire(3, "a");
     release(1, "a");
-    assert_granted(cell_desk_ask(&d, CELL_WITHDRAW, .session = 2, .name = "a", .fence = 2));
+    assert_granted(cell_fixture_ask(&d, CELL_WITHDRAW, .session = 2, .name = "a", .fence = 2));
     assert_effects("released* a s2, granted a s3");
     assert_line("a", "s3:3 | (s2)");
     acquire(4, "a");
@@ -546,7 +548,7 @@ static void a_waiter_that_was_passed_over_blocks_nobody(void **state)
 {
     (void)state;
     acquire(1, "a");
-    cell_desk_ask(&d, CELL_WITHDRAW, .session = 1, .name = "a");
+    cell_fixture_ask(&d, CELL_WITHDRAW, .session = 1, .name = "a");
     assert_line("a", "| (s1)");
     assert_granted(acquire(2, "a"));
     release(2, "a");
@@ -561,10 +563,10 @@ static void an_abandoned_place_is_cancelled_a_grant_is_not(void **state)
     (void)state;
     acquire(1, "a");
     acquire(2, "a");
-    assert_result(cell_desk_ask(&d, CELL_CANCEL, .session = 1, .name = "a"), CELL_LOST);
-    assert_granted(cell_desk_ask(&d, CELL_CANCEL, .session = 2, .name = "a"));
+    assert_result(cell_fixture_ask(&d, CELL_CANCEL, .session = 1, .name = "a"), CELL_LOST);
+    assert_granted(cell_fixture_ask(&d, CELL_CANCEL, .session = 2, .name = "a"));
     assert_line("a", "s1:1 |");
-    assert_result(cell_desk_ask(&d, CELL_WITHDRAW, .session = 1, .name = "a", .fence = 8),
+    assert_result(cell_fixture_ask(&d, CELL_WITHDRAW, .session = 1, .name = "a", .fence = 8),
                   CELL_STALE_FENCE);
 }
 
@@ -580,19 +582,19 @@ static void a_value_lasts_as_long_as_the_grant_that_set_it(void **state)
     const struct cell_name *n = cell_name_find(d.state, "leader", 6);
     assert_string_equal(cell_name_value(n, &len), "here");
     assert_result(
-        cell_desk_ask(&d, CELL_VALUE, .session = 1, .name = "leader", .fence = 9, .value = "x"),
+        cell_fixture_ask(&d, CELL_VALUE, .session = 1, .name = "leader", .fence = 9, .value = "x"),
         CELL_STALE_FENCE);
-    assert_result(cell_desk_ask(&d, CELL_VALUE, .session = 2, .name = "leader", .value = "x"),
+    assert_result(cell_fixture_ask(&d, CELL_VALUE, .session = 2, .name = "leader", .value = "x"),
                   CELL_LOST);
-    assert_granted(cell_desk_ask(&d, CELL_VALUE, .session = 1, .name = "leader", .fence = 1,
-                                 .value = "moved"));
+    assert_granted(cell_fixture_ask(&d, CELL_VALUE, .session = 1, .name = "leader", .fence = 1,
+                                    .value = "moved"));
     n = cell_name_find(d.state, "leader", 6);
     assert_string_equal(cell_name_value(n, &len), "moved");
     release(1, "leader");
     assert_effects("released leader s1, value leader s1, granted leader s2, value leader s2");
     n = cell_name_find(d.state, "leader", 6);
     assert_string_equal(cell_name_value(n, &len), "there");
-    cell_desk_ask(&d, CELL_EXPIRE, .session = 2);
+    cell_fixture_ask(&d, CELL_EXPIRE, .session = 2);
     assert_null(cell_name_value(cell_name_find(d.state, "leader", 6), &len));
 }
 

@@ -1,5 +1,5 @@
-/* See cell_desk.h. */
-#include "support/cell_desk.h"
+/* See cell_fixture.h. */
+#include "support/cell_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,20 +13,20 @@ static const char *const effect_names[] = {
     [CELL_EFFECT_WANTED] = "wanted",
 };
 
-void cell_desk_open(struct desk *d)
+void cell_fixture_open(struct cell_fixture *d)
 {
-    *d = (struct desk){.state = cell_state_new()};
+    *d = (struct cell_fixture){.state = cell_state_new()};
     buf_char(&d->effects, '\0');
 }
 
-void cell_desk_close(struct desk *d)
+void cell_fixture_close(struct cell_fixture *d)
 {
     cell_state_free(d->state);
     cell_verdict_close(&d->verdict);
     buf_close(&d->effects);
 }
 
-static void tell_effects(struct desk *d)
+static void tell_effects(struct cell_fixture *d)
 {
     size_t n;
     const struct cell_effect *effects = cell_state_effects(d->state, &n);
@@ -46,7 +46,7 @@ static void tell_effects(struct desk *d)
 }
 
 /* Through the bytes of an entry, as in a cell. */
-static void apply(struct desk *d, const struct cell_command *c)
+static void apply(struct cell_fixture *d, const struct cell_command *c)
 {
     struct entry_head head = {.epoch = 1};
     struct entry_reader r;
@@ -63,7 +63,7 @@ static void apply(struct desk *d, const struct cell_command *c)
     buf_close(&bytes);
 }
 
-static void go_on_with_a_restored_state(struct desk *d)
+static void go_on_with_a_restored_state(struct cell_fixture *d)
 {
     struct buf first = {0}, second = {0};
     struct hf_err err = {0};
@@ -80,7 +80,7 @@ static void go_on_with_a_restored_state(struct desk *d)
     buf_close(&second);
 }
 
-const struct cell_verdict *cell_desk_apply(struct desk *d, const struct cell_command *c)
+const struct cell_verdict *cell_fixture_apply(struct cell_fixture *d, const struct cell_command *c)
 {
     apply(d, c);
     tell_effects(d);
@@ -97,7 +97,7 @@ static struct cell_text text_of(const char *text)
     return (struct cell_text){.data = text, .len = text ? strlen(text) : 0};
 }
 
-struct cell_command cell_desk_command(enum cell_kind kind, const struct desk_ask *ask)
+struct cell_command cell_fixture_command(enum cell_kind kind, const struct cell_ask *ask)
 {
     static _Thread_local char label[32];
     const char *owner = ask->owner ? ask->owner : "1";
@@ -124,7 +124,7 @@ struct cell_command cell_desk_command(enum cell_kind kind, const struct desk_ask
     return c;
 }
 
-const char *cell_desk_line(const struct desk *d, const char *name)
+const char *cell_fixture_line(const struct cell_fixture *d, const char *name)
 {
     static _Thread_local char line[512];
     const struct cell_name *n = cell_name_find(d->state, name, strlen(name));

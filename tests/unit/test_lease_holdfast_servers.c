@@ -1,5 +1,5 @@
 /* Which servers a client of the lock service goes to, and over how many connections
- * (lease/holdfast/courier.h). */
+ * (lease/holdfast/service_thread.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lease/holdfast/courier.h"
+#include "lease/holdfast/service_thread.h"
 #include "support/port.h"
 
 static void announce(struct service *s, const char *text)

@@ -1,8 +1,8 @@
 /* The driver of Holdfast's own lock service: the cell of holdfastd, over HTTP.
  *
  *   client.c, session.c   the client's side of a session, without I/O: leases, deadlines, the cache
- *   service.c, courier.c   what the handles of one open share: servers, sessions, the thread that
- *                         does all exchanges
+ *   service.c             what the handles of one open share: servers and sessions
+ *   service_thread.c      the thread that does all exchanges
  *   stream.c              the streams of sessions
  *   wire.c                messages as HTTP and JSON
  *   wait.c                waiting for a turn
@@ -132,10 +132,10 @@ static void fill(const struct client_lease *lease, enum hf_result result, int64_
 
 /* ---- asking ---- */
 
-static struct job *start_message(struct handle *h, struct service_session *seat,
+static struct job *start_message(struct handle *h, struct service_session *session,
                                  const struct client_message *m, int64_t timeout_ms)
 {
-    struct job *job = job_new(h->service, seat, timeout_ms);
+    struct job *job = job_new(h->service, session, timeout_ms);
     job->message = *m;
     job->cond = &h->cond;
     job_start(job);
@@ -143,32 +143,32 @@ static struct job *start_message(struct handle *h, struct service_session *seat,
 }
 
 /* A keep-alive beside another request, unless the session's proof is fresh; NULL: none. */
-static struct job *start_keep_alive(struct handle *h, struct service_session *seat,
+static struct job *start_keep_alive(struct handle *h, struct service_session *session,
                                     int64_t timeout_ms)
 {
     struct client_message m;
-    int64_t max_age_us = seat->ttl_ms * 1000 / FRESH_PART;
-    if (!client_keep_alive(seat->client, service_now_us(h->service), max_age_us, &m))
+    int64_t max_age_us = session->ttl_ms * 1000 / FRESH_PART;
+    if (!client_keep_alive(session->client, service_now_us(h->service), max_age_us, &m))
         return NULL;
-    return start_message(h, seat, &m, timeout_ms);
+    return start_message(h, session, &m, timeout_ms);
 }
 
 /* Sends a message that client_acquire has made.  *ret_again: ask again; otherwise the result is
  * that of the call, and *v is filled if it is HF_DONE. */
-static enum hf_result send_ask(struct handle *h, struct service_session *seat,
+static enum hf_result send_ask(struct handle *h, struct service_session *session,
                                const struct lease_request *q, const struct client_message *m,
                                int64_t timeout_ms, struct lease_verdict *v, bool *ret_again,
                                struct hf_fault *fault)
 {
-    struct job *keep = m->kind == CLIENT_ACQUIRE ? start_keep_alive(h, seat, timeout_ms) : NULL;
-    struct job *job = start_message(h, seat, m, timeout_ms);
+    struct job *keep = m->kind == CLIENT_ACQUIRE ? start_keep_alive(h, session, timeout_ms) : NULL;
+    struct job *job = start_message(h, session, m, timeout_ms);
     job_wait(job);
     if (keep) {
         job_wait(keep);
         job_free(keep);
     }
     enum hf_result result = HF_DONE;
-    struct client_lease *lease = client_find(seat->client, q->key, q->key_len, q->owner);
+    struct client_lease *lease = client_find(session->client, q->key, q->key_len, q->owner);
     *ret_again = false;
     if (job->result == CLIENT_AGAIN || (job->result == CLIENT_LOST && m->kind == CLIENT_RELEASE))
         *ret_again = true;
@@ -185,14 +185,14 @@ static enum hf_result send_ask(struct handle *h, struct service_session *seat,
 }
 
 /* The session that a request belongs to. */
-static struct service_session *seat_of(struct service *s, const struct lease_request *q)
+static struct service_session *session_of(struct service *s, const struct lease_request *q)
 {
-    struct service_session *seat = &s->seats[0];
-    if (s->n_seats == 1 && seat->ttl_ms == q->ttl_ms)
-        return seat; /* the usual case */
-    if (!service_find(s, q, &seat))
-        seat = service_seat(s, q->ttl_ms);
-    return seat;
+    struct service_session *session = &s->sessions[0];
+    if (s->n_sessions == 1 && session->ttl_ms == q->ttl_ms)
+        return session; /* the usual case */
+    if (!service_find(s, q, &session))
+        session = service_session_for(s, q->ttl_ms);
+    return session;
 }
 
 enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64_t timeout_ms,
@@ -201,18 +201,18 @@ enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64
     struct service *s = h->service;
     int64_t until_us = 0;
     for (int i = 0; i < STEPS_MAX; i++) {
-        struct service_session *seat = seat_of(s, q);
+        struct service_session *session = session_of(s, q);
         struct client_lease *lease;
         struct client_message m;
         bool again = true;
         enum hf_result result = HF_DONE;
         int64_t now_us = service_now_us(s);
-        switch (client_acquire(seat->client, q, now_us, &lease, &m)) {
+        switch (client_acquire(session->client, q, now_us, &lease, &m)) {
         case CLIENT_KNOWN:
             fill(lease, HF_DONE, now_us, v);
             return HF_DONE;
         case CLIENT_SEND:
-            result = send_ask(h, seat, q, &m, timeout_ms, v, &again, fault);
+            result = send_ask(h, session, q, &m, timeout_ms, v, &again, fault);
             break;
         case CLIENT_BUSY:
             until_us = until_us ? until_us : wait_now_us() + timeout_ms * 1000;
@@ -251,18 +251,18 @@ static struct job *release_start(struct handle *h, const struct lease_request *q
                                  int64_t timeout_ms, enum hf_result *ret_result)
 {
     struct service *s = h->service;
-    struct service_session *seat;
+    struct service_session *session;
     struct client_message m;
     enum client_result result;
-    struct client_lease *lease = service_find(s, q, &seat);
+    struct client_lease *lease = service_find(s, q, &session);
     *ret_result = HF_LOST;
     if (!lease)
         return NULL;
-    enum client_step step = client_release(seat->client, lease, service_now_us(s), &m, &result);
+    enum client_step step = client_release(session->client, lease, service_now_us(s), &m, &result);
     *ret_result = result == CLIENT_DONE ? HF_DONE : HF_LOST;
     if (step == CLIENT_SEND)
-        return start_message(h, seat, &m, timeout_ms);
-    service_arm(s, seat);
+        return start_message(h, session, &m, timeout_ms);
+    service_arm(s, session);
     return NULL;
 }
 
@@ -308,22 +308,22 @@ static enum hf_result holdfast_release(struct lease *l, const struct lease_reque
 /* ---- renewing ---- */
 
 /* Keeps the session alive, or joins a keep-alive that is under way. */
-static enum hf_result keep_alive(struct handle *h, struct service_session *seat, int64_t timeout_ms,
-                                 struct hf_fault *fault)
+static enum hf_result keep_alive(struct handle *h, struct service_session *session,
+                                 int64_t timeout_ms, struct hf_fault *fault)
 {
     struct service *s = h->service;
     struct client_message m;
     int64_t now_us = service_now_us(s), until_us = wait_now_us() + timeout_ms * 1000;
     enum hf_result result = HF_DONE;
-    if (client_keep_alive(seat->client, now_us, SHARED_US, &m)) {
-        struct job *job = start_message(h, seat, &m, timeout_ms);
+    if (client_keep_alive(session->client, now_us, SHARED_US, &m)) {
+        struct job *job = start_message(h, session, &m, timeout_ms);
         job_wait(job);
         if (job->result != CLIENT_DONE && job->result != CLIENT_AGAIN)
             result = handle_failure(job, job->result, fault);
         job_free(job);
         return result;
     }
-    while (client_is_keeping(seat->client, now_us - SHARED_US))
+    while (client_is_keeping(session->client, now_us - SHARED_US))
         if (!wait_cond_until(&s->changed, &s->mutex, until_us))
             return fault_set(fault, HF_UNKNOWN, "the lock service does not answer");
     return HF_DONE;
@@ -335,12 +335,12 @@ static enum hf_result keep_all(struct handle *h, const struct lease_request *req
 {
     bool is_kept[SERVICE_SESSIONS_MAX] = {false};
     for (size_t i = 0; i < n; i++) {
-        struct service_session *seat;
-        struct client_lease *lease = service_find(h->service, &requests[i], &seat);
-        if (!lease || !client_lease_is_granted(lease) || is_kept[seat - h->service->seats])
+        struct service_session *session;
+        struct client_lease *lease = service_find(h->service, &requests[i], &session);
+        if (!lease || !client_lease_is_granted(lease) || is_kept[session - h->service->sessions])
             continue;
-        is_kept[seat - h->service->seats] = true;
-        enum hf_result result = keep_alive(h, seat, limited_ms(h, n), fault);
+        is_kept[session - h->service->sessions] = true;
+        enum hf_result result = keep_alive(h, session, limited_ms(h, n), fault);
         if (result != HF_DONE)
             return result;
     }
@@ -350,15 +350,15 @@ static enum hf_result keep_all(struct handle *h, const struct lease_request *req
 /* A lease whose time is over is given back before the caller hears of it. */
 static void renew_end(struct handle *h, const struct lease_request *q, struct lease_verdict *v)
 {
-    struct service_session *seat;
-    struct client_lease *lease = service_find(h->service, q, &seat);
+    struct service_session *session;
+    struct client_lease *lease = service_find(h->service, q, &session);
     *v = (struct lease_verdict){.result = HF_LOST};
     if (!lease || client_lease_is_waiting(lease))
         return;
     int64_t now_us = service_now_us(h->service);
-    if (client_renew(seat->client, lease, now_us)) {
+    if (client_renew(session->client, lease, now_us)) {
         fill(lease, HF_DONE, now_us, v);
-        if (!seat->stream) /* which tells of losses from now on, and asks for earlier ones */
+        if (!session->stream) /* which tells of losses from now on, and asks for earlier ones */
             service_want_streams(h->service);
         return;
     }
@@ -389,8 +389,8 @@ static void holdfast_count_cache(struct lease *l, uint64_t *ret_hits, uint64_t *
     pthread_mutex_lock(&s->mutex);
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
         struct client_counts counts = {0};
-        if (s->seats[i].client)
-            counts = client_counts(s->seats[i].client);
+        if (s->sessions[i].client)
+            counts = client_counts(s->sessions[i].client);
         *ret_hits += counts.cache_hits;
         *ret_misses += counts.cache_misses;
     }

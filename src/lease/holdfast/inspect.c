@@ -32,7 +32,7 @@ static void put_own(struct handle *h, const char *key, size_t key_len, struct hf
     struct service *s = h->service;
     pthread_mutex_lock(&s->mutex);
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        const struct client *c = s->seats[i].client;
+        const struct client *c = s->sessions[i].client;
         const struct client_lease *l = c ? client_find_claim(c, key, key_len, owner) : NULL;
         if (!l)
             continue;
@@ -171,8 +171,8 @@ enum hf_result holdfast_break(struct lease *l, const char *key, size_t key_len,
     json_decref(json);
     pthread_mutex_lock(&s->mutex);
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
-        if (s->seats[i].client)
-            client_broken(s->seats[i].client, key, key_len);
+        if (s->sessions[i].client)
+            client_broken(s->sessions[i].client, key, key_len);
     pthread_mutex_unlock(&s->mutex);
     return HF_DONE;
 }

@@ -7,8 +7,8 @@
 #include <sys/eventfd.h>
 
 #include "base/wait.h"
-#include "lease/holdfast/courier.h"
 #include "lease/holdfast/handle.h"
+#include "lease/holdfast/service_thread.h"
 
 /* How long one of several servers may take to accept a connection before the next is asked. */
 #define CONNECT_SHARE_MS 1000
@@ -51,7 +51,7 @@ enum hf_result service_new(struct holdfast_address address, const struct lease_o
                                       .key_file = s->address.key_file});
     hf_check(pthread_mutex_init(&s->mutex, NULL) == 0);
     wait_cond_init(&s->changed);
-    if (!service_start_courier(s)) {
+    if (!service_start_thread(s)) {
         s->stop = true;
         service_unref(s);
         return fault_set(fault, HF_FAILED, "no thread for the lock service: too many already");
@@ -75,11 +75,11 @@ static void end_sessions(struct service *s)
     struct job *jobs[SERVICE_SESSIONS_MAX] = {NULL};
     int64_t limit_ms = s->timeout_ms < CLOSE_MS ? s->timeout_ms : CLOSE_MS;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct service_session *seat = &s->seats[i];
+        struct service_session *session = &s->sessions[i];
         struct client_message m;
-        if (!seat->client || !client_end_session(seat->client, service_now_us(s), &m))
+        if (!session->client || !client_end_session(session->client, service_now_us(s), &m))
             continue;
-        jobs[i] = job_new(s, seat, limit_ms);
+        jobs[i] = job_new(s, session, limit_ms);
         jobs[i]->message = m;
         jobs[i]->cond = &cond;
         job_start(jobs[i]);
@@ -95,7 +95,7 @@ static void end_sessions(struct service *s)
 static void service_free(struct service *s)
 {
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
-        client_free(s->seats[i].client);
+        client_free(s->sessions[i].client);
     http_pool_free(s->pool);
     vec_close(&s->running);
     pthread_cond_destroy(&s->changed);
@@ -121,7 +121,7 @@ void service_unref(struct service *s)
     if (!is_last)
         return;
     if (runs)
-        pthread_join(s->courier, NULL);
+        pthread_join(s->thread, NULL);
     service_free(s);
 }
 
@@ -140,16 +140,16 @@ static void lease_changed(void *context, struct client_lease *lease)
         s->on_lost(s->on_lost_ctx, name, len, client_lease_owner(lease));
 }
 
-static struct service_session *take_seat(struct service *s)
+static struct service_session *take_session(struct service *s)
 {
     struct service_session *idle = NULL;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct service_session *seat = &s->seats[i];
-        if (!seat->client)
-            return seat;
-        if (client_n_claims(seat->client) == 0 && seat->n_jobs == 0 && !seat->stream &&
-            (!idle || client_used_us(seat->client) < client_used_us(idle->client)))
-            idle = seat;
+        struct service_session *session = &s->sessions[i];
+        if (!session->client)
+            return session;
+        if (client_n_claims(session->client) == 0 && session->n_jobs == 0 && !session->stream &&
+            (!idle || client_used_us(session->client) < client_used_us(idle->client)))
+            idle = session;
     }
     if (!idle)
         return NULL;
@@ -159,57 +159,57 @@ static struct service_session *take_seat(struct service *s)
 }
 
 /* The session whose TTL is the longest that is not longer; or else the shortest. */
-static struct service_session *nearest_seat(struct service *s, int64_t ttl_ms)
+static struct service_session *nearest_session(struct service *s, int64_t ttl_ms)
 {
     struct service_session *best = NULL;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct service_session *seat = &s->seats[i];
-        bool fits = seat->ttl_ms <= ttl_ms, best_fits = best && best->ttl_ms <= ttl_ms;
-        if (!best || (fits && (!best_fits || seat->ttl_ms > best->ttl_ms)) ||
-            (!fits && !best_fits && seat->ttl_ms < best->ttl_ms))
-            best = seat;
+        struct service_session *session = &s->sessions[i];
+        bool fits = session->ttl_ms <= ttl_ms, best_fits = best && best->ttl_ms <= ttl_ms;
+        if (!best || (fits && (!best_fits || session->ttl_ms > best->ttl_ms)) ||
+            (!fits && !best_fits && session->ttl_ms < best->ttl_ms))
+            best = session;
     }
     return best;
 }
 
-struct service_session *service_seat(struct service *s, int64_t ttl_ms)
+struct service_session *service_session_for(struct service *s, int64_t ttl_ms)
 {
     if (s->address.ttl_ms)
         ttl_ms = s->address.ttl_ms;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
-        if (s->seats[i].client && s->seats[i].ttl_ms == ttl_ms)
-            return &s->seats[i];
-    struct service_session *seat = take_seat(s);
-    if (!seat)
-        return nearest_seat(s, ttl_ms);
-    if (seat == &s->seats[s->n_seats])
-        s->n_seats++;
-    *seat = (struct service_session){.service = s, .ttl_ms = ttl_ms};
-    seat->client = client_new(&(struct client_config){.ttl_ms = ttl_ms,
-                                                      .cache = s->address.cache,
-                                                      .random = &s->random,
-                                                      .on_change = lease_changed,
-                                                      .context = s});
-    return seat;
+        if (s->sessions[i].client && s->sessions[i].ttl_ms == ttl_ms)
+            return &s->sessions[i];
+    struct service_session *session = take_session(s);
+    if (!session)
+        return nearest_session(s, ttl_ms);
+    if (session == &s->sessions[s->n_sessions])
+        s->n_sessions++;
+    *session = (struct service_session){.service = s, .ttl_ms = ttl_ms};
+    session->client = client_new(&(struct client_config){.ttl_ms = ttl_ms,
+                                                         .cache = s->address.cache,
+                                                         .random = &s->random,
+                                                         .on_change = lease_changed,
+                                                         .context = s});
+    return session;
 }
 
 struct client_lease *service_find(struct service *s, const struct lease_request *q,
-                                  struct service_session **ret_seat)
+                                  struct service_session **ret_session)
 {
-    for (size_t i = 0; i < s->n_seats; i++) {
-        struct client *c = s->seats[i].client;
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        struct client *c = s->sessions[i].client;
         struct client_lease *l = c ? client_find(c, q->key, q->key_len, q->owner) : NULL;
         if (l) {
-            *ret_seat = &s->seats[i];
+            *ret_session = &s->sessions[i];
             return l;
         }
     }
     return NULL;
 }
 
-void service_arm(struct service *s, const struct service_session *seat)
+void service_arm(struct service *s, const struct service_session *session)
 {
-    if (client_due_us(seat->client) >= s->armed_us)
+    if (client_due_us(session->client) >= s->armed_us)
         return;
     s->armed_us = INT64_MIN; /* so that it is woken once */
     http_pool_wake(s->pool);
@@ -217,15 +217,15 @@ void service_arm(struct service *s, const struct service_session *seat)
 
 /* ---- jobs ---- */
 
-struct job *job_new(struct service *s, struct service_session *seat, int64_t timeout_ms)
+struct job *job_new(struct service *s, struct service_session *session, int64_t timeout_ms)
 {
     struct job *job = hf_alloc(sizeof *job);
     job->service = s;
-    job->seat = seat;
+    job->session = session;
     job->fd = -1;
     job->until_us = wait_now_us() + timeout_ms * 1000;
-    if (seat)
-        seat->n_jobs++;
+    if (session)
+        session->n_jobs++;
     return job;
 }
 
@@ -243,7 +243,7 @@ void job_free(struct job *job)
 void job_start(struct job *job)
 {
     struct service *s = job->service;
-    if (job->seat)
+    if (job->session)
         job->method = wire_request(&job->message, &job->path, &job->body);
     job->next = NULL;
     *s->queue_end = job;

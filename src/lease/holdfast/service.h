@@ -1,7 +1,7 @@
-/* What the handles of one open share: the servers of the cell, the sessions, and one thread, the
- * courier, which does all exchanges and sends what the sessions have to send by themselves.
+/* What the handles of one open share: the servers of the cell, the sessions, and one thread,
+ * which does all exchanges and sends what the sessions have to send by themselves.
  *
- *   caller's thread --job--> queue --> courier --HTTP--> servers
+ *   caller's thread --job--> queue --> its thread --HTTP--> servers
  *                  <--done--         <--answers--
  *
  * There is one session for each TTL that is in use, since a session's TTL is that of its locks:
@@ -40,7 +40,7 @@ struct handle;
 /* A session and its stream. */
 struct service_session {
     struct service *service;
-    struct client *client; /* NULL: the seat is free */
+    struct client *client; /* NULL: there is no session */
     int64_t ttl_ms;
     unsigned n_jobs; /* that refer to the client */
     struct service_stream *stream;
@@ -51,7 +51,7 @@ struct job {
     struct http_exchange x; /* the first member */
     struct job *next;       /* in the queue, or among those that pause */
     struct service *service;
-    struct service_session *seat; /* NULL: it is no message, but `method` and `path` */
+    struct service_session *session; /* NULL: it is no message, but `method` and `path` */
     struct client_message message;
     const char *method;
     bool reads;       /* it changes nothing, so it may be repeated */
@@ -60,7 +60,7 @@ struct job {
     struct buf path, body, url;
     struct http_header headers[2];
 
-    /* the courier's */
+    /* the thread's */
     size_t at;         /* the server that is asked */
     unsigned n_hops;   /* redirections in a row */
     unsigned n_tries;  /* servers that could not do it */
@@ -72,7 +72,7 @@ struct job {
     bool is_done;
     enum client_result result;
     struct hf_fault fault;
-    pthread_cond_t *cond; /* signalled when it is done; NULL: nobody waits, and the courier frees
+    pthread_cond_t *cond; /* signalled when it is done; NULL: nobody waits, and the thread frees
                              it */
     int fd;               /* an eventfd that is written then; -1: none */
 };
@@ -89,8 +89,8 @@ struct service {
     void (*on_lost)(void *ctx, const char *key, size_t key_len,
                     const uint8_t owner[LEASE_OWNER_SIZE]); /* see lease_options; may be NULL */
     void *on_lost_ctx;
-    struct http_pool *pool; /* the courier's */
-    pthread_t courier;
+    struct http_pool *pool; /* the thread's */
+    pthread_t thread;
 
     pthread_mutex_t mutex;  /* guards everything below */
     pthread_cond_t changed; /* an answer of a session came, which others may wait for */
@@ -102,18 +102,18 @@ struct service {
     size_t at;                      /* the server that answered last */
     int64_t announced_us;           /* when the cell was last asked for its servers */
     bool is_asking;                 /* for them */
-    struct service_session seats[SERVICE_SESSIONS_MAX];
-    size_t n_seats;                 /* that have ever been in use: the first ones */
+    struct service_session sessions[SERVICE_SESSIONS_MAX];
+    size_t n_sessions;              /* that have ever been in use: the first ones */
     struct job *queue, **queue_end; /* that are to be started */
     struct job *paused;
     VEC(struct job *) running;            /* handed to the pool */
     struct job *polls[SERVICE_POLLS_MAX]; /* requests that wait for a grant */
     struct handle *waiters;               /* that have none of these */
     size_t n_running, n_own;              /* other exchanges; messages of the sessions themselves */
-    int64_t armed_us;                     /* until when the courier sleeps, by boot time */
+    int64_t armed_us;                     /* until when the thread sleeps, by boot time */
 };
 
-/* Takes ownership of `address`; starts the courier. */
+/* Takes ownership of `address`; starts the thread. */
 HF_MUST_USE enum hf_result service_new(struct holdfast_address address,
                                        const struct lease_options *options, struct service **ret,
                                        struct hf_fault *fault);
@@ -126,19 +126,19 @@ static inline int64_t service_now_us(const struct service *s) { return clock_boo
 /* ---- all of these are called with the mutex held ---- */
 
 /* The session for this TTL, or, if there are too many, the one that is nearest to it. */
-struct service_session *service_seat(struct service *s, int64_t ttl_ms);
+struct service_session *service_session_for(struct service *s, int64_t ttl_ms);
 /* The lease of this owner, and its session; NULL: none. */
 struct client_lease *service_find(struct service *s, const struct lease_request *q,
-                                  struct service_session **ret_seat);
+                                  struct service_session **ret_session);
 /* The number of a known server; n_servers: there is none of this origin. */
 size_t service_server(const struct service *s, const char *origin);
-/* Wakes the courier if this session has something to send earlier than it would look. */
-void service_arm(struct service *s, const struct service_session *seat);
+/* Wakes the thread if this session has something to send earlier than it would look. */
+void service_arm(struct service *s, const struct service_session *session);
 
 /* Makes a job for a message of this session. */
-struct job *job_new(struct service *s, struct service_session *seat, int64_t timeout_ms);
+struct job *job_new(struct service *s, struct service_session *session, int64_t timeout_ms);
 void job_free(struct job *job);
-/* Hands it to the courier. */
+/* Hands it to the thread. */
 void job_start(struct job *job);
 /* Waits for it; `cond` is the caller's. */
 void job_wait(struct job *job);
@@ -157,7 +157,7 @@ HF_MUST_USE enum hf_result service_call(struct service *s, const char *method, c
 /* Asks for the servers of the cell. */
 HF_MUST_USE enum hf_result service_learn(struct service *s, json_t **ret, struct hf_fault *fault);
 
-/* ---- stream.c, on the courier's thread with the mutex held ---- */
+/* ---- stream.c, on the service's thread with the mutex held ---- */
 
 /* Starts or ends the streams as the sessions need them. */
 void service_tend_streams(struct service *s);

@@ -1,6 +1,6 @@
 /* The streams of sessions: server-sent events that tell when it is a waiter's turn, when a lock was
  * lost, and when somebody wants a lock that is cached.  A stream is a convenience: everything that
- * it tells is found out by asking, too, only later.  Runs on the courier's thread. */
+ * it tells is found out by asking, too, only later.  Runs on the service's thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@
 
 struct service_stream {
     struct http_exchange x; /* the first member */
-    struct service_session *seat;
-    char session[CLIENT_SESSION_SIZE];
+    struct service_session *session;
+    char session_id[CLIENT_SESSION_SIZE];
     size_t at; /* the server */
     unsigned n_hops;
     bool is_running;
@@ -52,7 +52,7 @@ static bool take_event(void *ctx, const char *event, const char *data)
                  {"wanted", CLIENT_EVENT_WANTED},
                  {"reset", CLIENT_EVENT_CONNECTED}};
     const struct service_stream *s = ctx;
-    struct client *c = s->seat->client;
+    struct client *c = s->session->client;
     json_t *json = json_loads(data, 0, NULL);
     const char *name = json_string_value(json_object_get(json, "name"));
     uint8_t owner[LEASE_OWNER_SIZE];
@@ -61,7 +61,7 @@ static bool take_event(void *ctx, const char *event, const char *data)
         if (strcmp(event, known[i].name) == 0)
             client_event(c, known[i].kind, name, name ? strlen(name) : 0, has_owner ? owner : NULL,
                          json_integer_value(json_object_get(json, "fence")),
-                         service_now_us(s->seat->service));
+                         service_now_us(s->session->service));
     json_decref(json);
     return true;
 }
@@ -69,11 +69,11 @@ static bool take_event(void *ctx, const char *event, const char *data)
 static bool take_body(void *ctx, const char *data, size_t len)
 {
     struct service_stream *s = ctx;
-    struct service *service = s->seat->service;
+    struct service *service = s->session->service;
     pthread_mutex_lock(&service->mutex);
     if (!s->is_connected) {
         s->is_connected = true;
-        client_event(s->seat->client, CLIENT_EVENT_CONNECTED, NULL, 0, NULL, 0,
+        client_event(s->session->client, CLIENT_EVENT_CONNECTED, NULL, 0, NULL, 0,
                      service_now_us(service));
     }
     bool more = sse_take(&s->events, data, len);
@@ -87,10 +87,10 @@ static void stream_done(struct http_exchange *x);
 
 static void stream_run(struct service_stream *s)
 {
-    struct service *service = s->seat->service;
+    struct service *service = s->session->service;
     sse_begin(&s->events);
     s->url.len = 0;
-    buf_printf(&s->url, "%s/v1/sessions/%s/stream", service->servers[s->at].origin, s->session);
+    buf_printf(&s->url, "%s/v1/sessions/%s/stream", service->servers[s->at].origin, s->session_id);
     buf_char(&s->url, '\0');
     s->x.request = (struct http_request){.method = "GET",
                                          .url = s->url.data,
@@ -109,7 +109,7 @@ static void stream_run(struct service_stream *s)
 static void stream_done(struct http_exchange *x)
 {
     struct service_stream *s = (struct service_stream *)(void *)x;
-    struct service *service = s->seat->service;
+    struct service *service = s->session->service;
     struct http_origin origin;
     pthread_mutex_lock(&service->mutex);
     const char *location = x->result == HF_OK && x->response.status == 307
@@ -128,28 +128,28 @@ static void stream_done(struct http_exchange *x)
     pthread_mutex_unlock(&service->mutex);
 }
 
-static void stream_close(struct service_session *seat)
+static void stream_close(struct service_session *session)
 {
-    struct service_stream *s = seat->stream;
+    struct service_stream *s = session->stream;
     if (s->is_running)
-        http_pool_cancel(seat->service->pool, &s->x);
+        http_pool_cancel(session->service->pool, &s->x);
     http_response_close(&s->x.response);
     if (s->url.data) /* it has the session's id */
         explicit_bzero(s->url.data, s->url.len);
     buf_close(&s->url);
     sse_close(&s->events);
     free(s);
-    seat->stream = NULL;
+    session->stream = NULL;
 }
 
-static void stream_open(struct service_session *seat)
+static void stream_open(struct service_session *session)
 {
     struct service_stream *s = hf_alloc(sizeof *s);
-    s->seat = seat;
+    s->session = session;
     s->events = (struct sse){.on_message = take_event, .ctx = s, .len_max = MESSAGE_LEN_MAX};
-    memcpy(s->session, client_session(seat->client), strlen(client_session(seat->client)));
-    s->at = seat->service->at;
-    seat->stream = s;
+    memcpy(s->session_id, client_session(session->client), strlen(client_session(session->client)));
+    s->at = session->service->at;
+    session->stream = s;
     stream_run(s);
 }
 
@@ -164,14 +164,14 @@ static bool is_wanted(const struct service *service, const struct client *c)
 void service_tend_streams(struct service *service)
 {
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        struct service_session *seat = &service->seats[i];
-        struct service_stream *s = seat->stream;
-        if (s && (!client_is_open(seat->client) || client_n_claims(seat->client) == 0 ||
-                  strcmp(s->session, client_session(seat->client)) != 0))
-            stream_close(seat);
-        s = seat->stream;
-        if (!s && seat->client && is_wanted(service, seat->client)) {
-            stream_open(seat);
+        struct service_session *session = &service->sessions[i];
+        struct service_stream *s = session->stream;
+        if (s && (!client_is_open(session->client) || client_n_claims(session->client) == 0 ||
+                  strcmp(s->session_id, client_session(session->client)) != 0))
+            stream_close(session);
+        s = session->stream;
+        if (!s && session->client && is_wanted(service, session->client)) {
+            stream_open(session);
         } else if (s && !s->is_running && s->retry_us <= service_now_us(service)) {
             s->at = service->at;
             s->n_hops = 0;
@@ -183,15 +183,15 @@ void service_tend_streams(struct service *service)
 void service_close_streams(struct service *service)
 {
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
-        if (service->seats[i].stream)
-            stream_close(&service->seats[i]);
+        if (service->sessions[i].stream)
+            stream_close(&service->sessions[i]);
 }
 
 int64_t service_streams_due_us(const struct service *service)
 {
     int64_t due_us = INT64_MAX;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
-        const struct service_stream *s = service->seats[i].stream;
+        const struct service_stream *s = service->sessions[i].stream;
         if (s && !s->is_running && s->retry_us < due_us)
             due_us = s->retry_us;
     }

@@ -53,18 +53,18 @@ static enum hf_result await_poll(struct handle *h, struct job *job, int64_t unti
 
 /* Makes a request that waits, if it is one of the few; NULL: it is not. */
 static struct job *start_poll(struct handle *h, const struct lease_request *q,
-                              struct service_session *seat, int64_t wait_ms)
+                              struct service_session *session, int64_t wait_ms)
 {
     struct service *s = h->service;
     struct client_lease *lease;
     struct client_message m;
-    struct job *job = job_new(s, seat, s->timeout_ms);
+    struct job *job = job_new(s, session, s->timeout_ms);
     if (!job_make_poll(job)) {
-        seat->n_jobs--;
+        session->n_jobs--;
         job_free(job);
         return NULL;
     }
-    if (client_acquire(seat->client, q, service_now_us(s), &lease, &m) != CLIENT_SEND)
+    if (client_acquire(session->client, q, service_now_us(s), &lease, &m) != CLIENT_SEND)
         hf_check(false); /* the lease waits, so it asks the service */
     job->message = m;
     job->message.wait_ms = wait_ms > 1 ? wait_ms : 1;
@@ -89,8 +89,8 @@ static void waiter_add(struct handle *h, struct client_lease *lease)
 static void waiter_remove(struct handle *h, const struct lease_request *q)
 {
     struct handle **at = &h->service->waiters;
-    struct service_session *seat;
-    struct client_lease *lease = service_find(h->service, q, &seat);
+    struct service_session *session;
+    struct client_lease *lease = service_find(h->service, q, &session);
     while (*at != h)
         at = &(*at)->next;
     *at = h->next;
@@ -135,14 +135,14 @@ enum hf_result holdfast_wait(struct lease *l, const struct lease_request *q, int
     pthread_mutex_lock(&s->mutex);
     clear(h);
     while (!is_over && result == HF_DONE) {
-        struct service_session *seat;
-        struct client_lease *lease = service_find(s, q, &seat);
+        struct service_session *session;
+        struct client_lease *lease = service_find(s, q, &session);
         int64_t left_ms = (until_us - wait_now_us() + 999) / 1000;
         if (!lease || !client_lease_is_waiting(lease) || client_lease_is_its_turn(lease) ||
             left_ms <= 0 || lease_is_woken(l))
             break;
-        struct job *job = client_is_open(seat->client)
-                              ? start_poll(h, q, seat, left_ms < POLL_MS ? left_ms : POLL_MS)
+        struct job *job = client_is_open(session->client)
+                              ? start_poll(h, q, session, left_ms < POLL_MS ? left_ms : POLL_MS)
                               : NULL;
         if (job)
             result = await_poll(h, job, until_us, fault);

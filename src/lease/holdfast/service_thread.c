@@ -1,4 +1,4 @@
-/* The courier's thread: it starts jobs, judges responses, follows the servers of the cell, and
+/* The service's thread: it starts jobs, judges responses, follows the servers of the cell, and
  * sends what the sessions want sent.  See service.h. */
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "base/backoff.h"
 #include "base/wait.h"
-#include "lease/holdfast/courier.h"
+#include "lease/holdfast/service_thread.h"
 
 #define PAUSE_MIN_US INT64_C(20000)
 #define PAUSE_MAX_US INT64_C(200000)
@@ -28,9 +28,9 @@ static void finish(struct job *job, const struct client_answer *answer)
 {
     struct service *s = job->service;
     job->result = answer->result;
-    if (job->seat) {
-        job->result = client_answer(job->seat->client, &job->message, answer, service_now_us(s));
-        job->seat->n_jobs--;
+    if (job->session) {
+        job->result = client_answer(job->session->client, &job->message, answer, service_now_us(s));
+        job->session->n_jobs--;
         pthread_cond_broadcast(&s->changed);
     }
     for (size_t i = 0; i < SERVICE_POLLS_MAX; i++)
@@ -156,8 +156,8 @@ static void job_done(struct http_exchange *x);
 static int64_t try_ms(const struct job *job)
 {
     int64_t ms = left_ms(job);
-    if (job->seat && job->message.kind == CLIENT_KEEPALIVE) {
-        int64_t part_ms = job->seat->ttl_ms / 8;
+    if (job->session && job->message.kind == CLIENT_KEEPALIVE) {
+        int64_t part_ms = job->session->ttl_ms / 8;
         part_ms = part_ms > KEEP_TRY_MIN_MS ? part_ms : KEEP_TRY_MIN_MS;
         ms = part_ms < ms ? part_ms : ms;
     }
@@ -221,7 +221,7 @@ static void try_elsewhere(struct job *job, bool may_come_back)
 
 static void answer_lost(struct job *job)
 {
-    bool is_keeping = job->seat && job->message.kind == CLIENT_KEEPALIVE;
+    bool is_keeping = job->session && job->message.kind == CLIENT_KEEPALIVE;
     size_t n_tries = job->service->n_configured;
     if (is_keeping && n_tries < KEEP_TRIES_MIN)
         n_tries = KEEP_TRIES_MIN;
@@ -290,7 +290,7 @@ static void job_done(struct http_exchange *x)
     struct service *s = job->service;
     pthread_mutex_lock(&s->mutex);
     stopped(job);
-    bool is_call = !job->seat && !job->cond;
+    bool is_call = !job->session && !job->cond;
     if (x->result != HF_OK)
         (void)fault_set(&job->fault,
                         x->result == HF_OUTCOME_UNKNOWN && !job->reads ? HF_UNKNOWN
@@ -302,7 +302,7 @@ static void job_done(struct http_exchange *x)
         answer_lost(job);
     else if (x->result != HF_OK)
         try_elsewhere(job, x->result == HF_UNAVAILABLE && s->n_configured > 1);
-    else if (job->seat)
+    else if (job->session)
         judge_message(job);
     else
         judge_call(job);
@@ -314,7 +314,7 @@ static void job_done(struct http_exchange *x)
 /* Keep-alives are started whatever else is under way. */
 static bool may_start(const struct service *s, const struct job *job)
 {
-    if (job->is_poll || (job->seat && job->message.kind == CLIENT_KEEPALIVE))
+    if (job->is_poll || (job->session && job->message.kind == CLIENT_KEEPALIVE))
         return true;
     return s->n_running < SERVICE_RUNNING_MAX;
 }
@@ -399,11 +399,11 @@ static bool has_polls(const struct service *s)
 static void send_own(struct service *s)
 {
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX && s->n_own < OWN_MAX; i++) {
-        struct service_session *seat = &s->seats[i];
+        struct service_session *session = &s->sessions[i];
         struct client_message m;
-        while (seat->client && s->n_own < OWN_MAX &&
-               client_next(seat->client, service_now_us(s), &m)) {
-            struct job *job = job_new(s, seat, s->timeout_ms);
+        while (session->client && s->n_own < OWN_MAX &&
+               client_next(session->client, service_now_us(s), &m)) {
+            struct job *job = job_new(s, session, s->timeout_ms);
             job->message = m;
             s->n_own++;
             job_start(job);
@@ -415,8 +415,8 @@ static int64_t sleep_us(struct service *s, int64_t paused_us)
 {
     int64_t now_us = service_now_us(s), due_us = now_us + SLEEP_MAX_US;
     for (size_t i = 0; i < SERVICE_SESSIONS_MAX && s->n_own < OWN_MAX; i++)
-        if (s->seats[i].client && client_due_us(s->seats[i].client) < due_us)
-            due_us = client_due_us(s->seats[i].client);
+        if (s->sessions[i].client && client_due_us(s->sessions[i].client) < due_us)
+            due_us = client_due_us(s->sessions[i].client);
     if (service_streams_due_us(s) < due_us)
         due_us = service_streams_due_us(s);
     s->armed_us = due_us;
@@ -425,7 +425,7 @@ static int64_t sleep_us(struct service *s, int64_t paused_us)
     return us > 0 ? us : 0;
 }
 
-static void *courier_run(void *arg)
+static void *service_run(void *arg)
 {
     struct service *s = arg;
     pthread_mutex_lock(&s->mutex);
@@ -450,12 +450,12 @@ static void *courier_run(void *arg)
     return NULL;
 }
 
-bool service_start_courier(struct service *s)
+bool service_start_thread(struct service *s)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool ok = pthread_create(&s->courier, NULL, courier_run, s) == 0;
+    bool ok = pthread_create(&s->thread, NULL, service_run, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }

@@ -223,13 +223,12 @@ else
 endif
 
 # Everything runs on the build with the address and undefined-behaviour sanitizers; `make tsan` is the same with the
-# thread sanitizer.  Only tests/attack/memory.test.mjs needs the product's server, which takes no memory for sanitizers.
+# thread sanitizer.
 test: TESTED = asan
 tsan: TESTED = tsan
 coverage: TESTED = coverage
 test tsan coverage: rooms build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$(TESTED) programs tests build/$(TESTED)/bench/streams
-	@$(MAKE) FLAVOUR=product build/holdfastd
 	@tests/run build/$(TESTED)
 	$(if $(filter coverage,$(TESTED)),@scripts/coverage build/coverage)
 

@@ -8,8 +8,9 @@
  *       each r.seat becomes a bound parameter, since there the statement runs once per row.  The
  *       word before `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the
  *       rest.
- *   {values(seat bigint, hold bigint)}      the rows to INSERT, all columns in order.  PostgreSQL:
- *       SELECT r.seat, r.hold FROM unnest(...) AS r(seat, hold); SQLite: VALUES (?1, ?2).
+ *   {values(seat bigint, hold bigint)}      the columns and the rows to INSERT, behind the name of
+ *       the table.  PostgreSQL: (seat, hold) SELECT r.seat, r.hold FROM unnest(...) AS r(seat,
+ *       hold); SQLite: (seat, hold) VALUES (?1, ?2).
  *   {args(event bigint, ...)}   at the end of a statement without rows: its parameters, which are
  *       also written r.event
  *   {key}           the type of an integer primary key

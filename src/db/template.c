@@ -149,6 +149,11 @@ static void put_list(struct buf *out, const struct dialect *dialect, const struc
                      const char *open, const char *paren)
 {
     bool values = ends_in(open, paren, "values");
+    if (values) {
+        buf_char(out, '(');
+        put_names(out, params, "");
+        buf_str(out, ") ");
+    }
     if (dialect->row_at_a_time) {
         if (values)
             put_values(out, params->n);

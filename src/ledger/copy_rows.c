@@ -137,7 +137,7 @@ static enum hf_status write_chunk(struct db_stmt *insert, struct chunk *c, struc
     return status;
 }
 
-/* "SELECT a, b FROM t" and "INSERT INTO t (a, b) {values(a bigint, b text)}". */
+/* "SELECT a, b FROM t" and "INSERT INTO t {values(a bigint, b text)}". */
 static void put_statements(const struct copied_table *t, struct buf *select, struct buf *insert)
 {
     static const char *const types[] = {
@@ -149,8 +149,7 @@ static void put_statements(const struct copied_table *t, struct buf *select, str
         buf_printf(&typed, "%s%s %s", i ? ", " : "", c->name, types[c->type]);
     }
     buf_printf(select, "SELECT %.*s FROM %s{slow}", (int)names.len, names.data, t->name);
-    buf_printf(insert, "INSERT INTO %s (%.*s) {values(%.*s)}", t->name, (int)names.len, names.data,
-               (int)typed.len, typed.data);
+    buf_printf(insert, "INSERT INTO %s {values(%.*s)}", t->name, (int)typed.len, typed.data);
     buf_char(select, '\0');
     buf_char(insert, '\0');
     buf_close(&names);

@@ -78,27 +78,23 @@
                    "{ USING rows(seat bigint, status bigint, hold bigint)}"                        \
                    " WHERE seats.seat = r.seat AND seats.status = r.status"                        \
                    " AND seats.hold = r.hold")                                                     \
-    X(SEAT_INSERT, "INSERT INTO seats (seat, status, hold, fence, channel)"                        \
-                   " {values(seat bigint, status bigint, hold bigint, fence bigint,"               \
-                   " channel bigint)} {or_surprise}")                                              \
+    X(SEAT_INSERT,                                                                                 \
+      "INSERT INTO seats {values(seat bigint, status bigint, hold bigint, fence bigint,"           \
+      " channel bigint)} {or_surprise}")                                                           \
     X(SEATS_READ,                                                                                  \
       "SELECT seat, status, hold, channel FROM seats WHERE seat >= r.first AND seat <= r.last"     \
       " ORDER BY seat{slow}{args(first bigint, last bigint)}")                                     \
-    X(HEADS_WRITE,                                                                                 \
-      "INSERT INTO seat_heads (chunk, seq, heads)"                                                 \
-      " {values(chunk bigint, seq bigint, heads bytes)} ON CONFLICT (chunk) DO UPDATE SET"         \
-      " seq = excluded.seq, heads = excluded.heads WHERE seat_heads.seq <= excluded.seq")          \
+    X(HEADS_WRITE, "INSERT INTO seat_heads {values(chunk bigint, seq bigint, heads bytes)}"        \
+                   " ON CONFLICT (chunk) DO UPDATE SET seq = excluded.seq, heads = excluded.heads" \
+                   " WHERE seat_heads.seq <= excluded.seq")                                        \
     X(HEADS_READ, "SELECT chunk, seq, heads FROM seat_heads"                                       \
                   " WHERE chunk >= r.first AND chunk <= r.last{slow}"                              \
                   "{args(first bigint, last bigint)}")                                             \
     X(HOLD_INSERT,                                                                                 \
-      "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
-      " areas, created_at, expires_at, max_expires_at, client, last_seq, prices, channel)"         \
-      " {values(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"             \
-      " amount bigint, owner text, metadata text, seats text, areas text, created_at bigint,"      \
-      " expires_at bigint, max_expires_at bigint, client bigint, last_seq bigint,"                 \
-      " prices text, channel bigint)}"                                                             \
-      " {or_surprise}")                                                                            \
+      "INSERT INTO holds {values(hold bigint, secret bytes, event bigint, status bigint,"          \
+      " fence bigint, amount bigint, owner text, metadata text, seats text, areas text,"           \
+      " created_at bigint, expires_at bigint, max_expires_at bigint, client bigint,"               \
+      " last_seq bigint, prices text, channel bigint)} {or_surprise}")                             \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at,"             \
       " last_seq = r.last_seq"                                                                     \
@@ -141,12 +137,9 @@
     X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
                  " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
     X(BOOKING_INSERT,                                                                              \
-      "INSERT INTO bookings (booking, secret, event, status, fence, amount, reference,"            \
-      " created_at, payment, number, email)"                                                       \
-      " {values(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
-      " amount bigint, reference text, created_at bigint, payment bigint, number bigint,"          \
-      " email text)}"                                                                              \
-      " {or_surprise}")                                                                            \
+      "INSERT INTO bookings {values(booking bigint, secret bytes, event bigint, status bigint,"    \
+      " fence bigint, amount bigint, reference text, created_at bigint, payment bigint,"           \
+      " number bigint, email text)} {or_surprise}")                                                \
     X(BOOKING_WRITE,                                                                               \
       "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason,"    \
       " fence = CASE WHEN r.fence = 0 THEN bookings.fence ELSE r.fence END"                        \
@@ -172,10 +165,8 @@
       " AND b.booking < r.last AND b.status IN (1, 2) ORDER BY b.booking LIMIT r.n"                \
       "{args(first bigint, last bigint, n bigint)}")                                               \
     X(PAYMENT_INSERT,                                                                              \
-      "INSERT INTO payments (booking, payment, secret, status, amount, currency,"                  \
-      " captures_by_hand, received, is_wrong, disputed, poll_at, created_at, updated_at)"          \
-      " {values(booking bigint, payment bigint, secret bytes, status bigint, amount bigint,"       \
-      " currency text, captures_by_hand bigint, received bigint, is_wrong bigint,"                 \
+      "INSERT INTO payments {values(booking bigint, payment bigint, secret bytes, status bigint,"  \
+      " amount bigint, currency text, captures_by_hand bigint, received bigint, is_wrong bigint,"  \
       " disputed bigint, poll_at bigint, created_at bigint, updated_at bigint)} {or_surprise}")    \
     X(PAYMENT_WRITE,                                                                               \
       "UPDATE payments SET status = r.status, intent = r.intent, client_secret = r.client_secret," \
@@ -192,11 +183,9 @@
     X(PAYMENT_FIND, "SELECT p.booking, p.payment, p.secret FROM payments p"                        \
                     " WHERE p.intent = r.intent{args(intent text)}")                               \
     X(REFUND_INSERT,                                                                               \
-      "INSERT INTO refunds (booking, refund, payment, amount, status, is_ours, provider, error,"   \
-      " created_at, updated_at)"                                                                   \
-      " {values(booking bigint, refund bigint, payment bigint, amount bigint, status bigint,"      \
-      " is_ours bigint, provider text, error text, created_at bigint, updated_at bigint)}"         \
-      " {or_surprise}")                                                                            \
+      "INSERT INTO refunds {values(booking bigint, refund bigint, payment bigint, amount bigint,"  \
+      " status bigint, is_ours bigint, provider text, error text, created_at bigint,"              \
+      " updated_at bigint)} {or_surprise}")                                                        \
     X(REFUND_WRITE,                                                                                \
       "UPDATE refunds SET status = r.status, amount = r.amount, provider = r.provider,"            \
       " error = r.error, updated_at = r.updated_at"                                                \
@@ -219,13 +208,11 @@
       " WHERE f.refund < r.before AND (r.status = 0 OR f.status = r.status)"                       \
       " ORDER BY f.refund DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")           \
     X(JOB_PUT, /* keeps the lease of a job that it replaces, which may be under way */             \
-      "INSERT INTO jobs (booking, job, kind, status, payment, amount, refund, notice, key,"        \
-      " key_used_at, attempts, checks_first, created_at, due_at, leased_until, ended_at)"          \
-      " {values(booking bigint, job bigint, kind bigint, status bigint, payment bigint,"           \
-      " amount bigint, refund bigint, notice bigint, key bytes, key_used_at bigint,"               \
-      " attempts bigint, checks_first bigint, created_at bigint, due_at bigint,"                   \
-      " leased_until bigint, ended_at bigint)} ON CONFLICT (booking, job) DO UPDATE SET"           \
-      " kind = excluded.kind, status = excluded.status, amount = excluded.amount,"                 \
+      "INSERT INTO jobs {values(booking bigint, job bigint, kind bigint, status bigint,"           \
+      " payment bigint, amount bigint, refund bigint, notice bigint, key bytes,"                   \
+      " key_used_at bigint, attempts bigint, checks_first bigint, created_at bigint,"              \
+      " due_at bigint, leased_until bigint, ended_at bigint)} ON CONFLICT (booking, job)"          \
+      " DO UPDATE SET kind = excluded.kind, status = excluded.status, amount = excluded.amount,"   \
       " key = excluded.key, key_used_at = 0, attempts = 0, checks_first = excluded.checks_first,"  \
       " created_at = excluded.created_at, due_at = excluded.due_at, error = NULL,"                 \
       " leased_until = CASE WHEN excluded.leased_until < 0 THEN 0 ELSE jobs.leased_until END")     \
@@ -293,10 +280,8 @@
       " WHERE j.kind = 6 AND j.job < r.before AND (r.status = 0 OR j.status = r.status)"           \
       " ORDER BY j.job DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")              \
     X(WEBHOOK_INSERT,                                                                              \
-      "INSERT INTO payment_events (id, type, booking, payment, intent, state, created_at,"         \
-      " received_at)"                                                                              \
-      " {values(id text, type text, booking bigint, payment bigint, intent text, state bigint,"    \
-      " created_at bigint, received_at bigint)} {or_surprise}")                                    \
+      "INSERT INTO payment_events {values(id text, type text, booking bigint, payment bigint,"     \
+      " intent text, state bigint, created_at bigint, received_at bigint)} {or_surprise}")         \
     X(WEBHOOK_READ, "SELECT r.i FROM payment_events e"                                             \
                     "{, rows(i bigint, id text)} WHERE e.id = r.id")                               \
     X(WEBHOOKS_PRUNE, "DELETE FROM payment_events WHERE received_at < r.before"                    \
@@ -337,15 +322,12 @@
       " WHERE h.hold > r.first AND h.hold < r.last AND h.status = 4 AND h.owner IS NOT NULL"       \
       " AND (b.status = 2 OR (b.status = 1 AND p.status = 6))"                                     \
       "{slow}{args(first bigint, last bigint)}")                                                   \
-    X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
-                   " {values(seat bigint, booking bigint)} {or_surprise}")                         \
+    X(SALE_INSERT, "INSERT INTO sold_seats {values(seat bigint, booking bigint)} {or_surprise}")   \
     X(SALE_DELETE, "DELETE FROM sold_seats{ USING rows(seat bigint, booking bigint)}"              \
                    " WHERE sold_seats.seat = r.seat AND sold_seats.booking = r.booking")           \
     X(LOG_INSERT,                                                                                  \
-      "INSERT INTO log (entry, at, object, cause, before, after, quantity, hold, booking, fence,"  \
-      " until, prev, seats, areas, channel, actor)"                                                \
-      " {values(entry bigint, at bigint, object bigint, cause bigint, before bigint,"              \
-      " after bigint, quantity bigint, hold bigint, booking bigint, fence bigint,"                 \
+      "INSERT INTO log {values(entry bigint, at bigint, object bigint, cause bigint,"              \
+      " before bigint, after bigint, quantity bigint, hold bigint, booking bigint, fence bigint,"  \
       " until bigint, prev bigint, seats text, areas text, channel bigint, actor text)}"           \
       " {or_surprise}")                                                                            \
     X(LOG_READ, /* begins with the entry that has the row `next` */                                \
@@ -459,12 +441,10 @@
     X(KEY_READ, "SELECT r.i, k.request, k.http_status, k.body, k.created_at FROM idempotency k"    \
                 "{, rows(i bigint, hash bytes)} WHERE k.hash = r.hash")                            \
     X(KEY_INSERT,                                                                                  \
-      "INSERT INTO idempotency (hash, request, http_status, body, created_at, hold)"               \
-      " {values(hash bytes, request bytes, http_status bigint, body text, created_at bigint,"      \
-      " hold bigint)}"                                                                             \
-      " ON CONFLICT (hash) DO UPDATE SET request = excluded.request,"                              \
-      " http_status = excluded.http_status, body = excluded.body,"                                 \
-      " created_at = excluded.created_at, hold = excluded.hold"                                    \
+      "INSERT INTO idempotency {values(hash bytes, request bytes, http_status bigint, body text,"  \
+      " created_at bigint, hold bigint)} ON CONFLICT (hash)"                                       \
+      " DO UPDATE SET request = excluded.request, http_status = excluded.http_status,"             \
+      " body = excluded.body, created_at = excluded.created_at, hold = excluded.hold"              \
       " WHERE idempotency.created_at <= excluded.created_at - 86400000")                           \
     X(KEYS_EACH, "SELECT hash FROM idempotency WHERE created_at > r.cutoff{args(cutoff bigint)}")  \
     X(KEYS_PRUNE, "DELETE FROM idempotency WHERE hash IN (SELECT hash FROM idempotency"            \
@@ -478,15 +458,10 @@
                    " FROM idempotency ORDER BY created_at DESC LIMIT 200) k")                      \
     X(EVENT_NEXT, "SELECT COALESCE(MAX(event), 0) + 1 FROM events")                                \
     X(EVENT_INSERT,                                                                                \
-      "INSERT INTO events (event, secret, currency, status, created_at, name, venue, metadata,"    \
-      " channels, starts_at, sales_open_at, sales_close_at, hold_ttl_ms, hold_max_ms,"             \
-      " max_per_hold, max_per_owner) VALUES (r.event, r.secret, r.currency, r.status,"             \
-      " r.created_at, r.name, r.venue, r.metadata, r.channels, r.starts_at, r.sales_open_at,"      \
-      " r.sales_close_at, r.hold_ttl_ms, r.hold_max_ms, r.max_per_hold, r.max_per_owner)"          \
-      "{args(event bigint, secret bytes, currency text, status bigint, created_at bigint,"         \
-      " name text, venue text, metadata text, channels text, starts_at bigint,"                    \
-      " sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint, hold_max_ms bigint,"      \
-      " max_per_hold bigint, max_per_owner bigint)}")                                              \
+      "INSERT INTO events {values(event bigint, secret bytes, currency text, status bigint,"       \
+      " created_at bigint, name text, venue text, metadata text, channels text,"                   \
+      " starts_at bigint, sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint,"        \
+      " hold_max_ms bigint, max_per_hold bigint, max_per_owner bigint)}")                          \
     X(EVENT_READ, "SELECT " EVENT_COLUMNS " FROM events e WHERE e.event = r.event"                 \
                   "{args(event bigint)}")                                                          \
     X(EVENT_WRITE, "UPDATE events SET status = r.after"                                            \
@@ -520,24 +495,20 @@
     X(ROWS_COUNT, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                  \
                   " WHERE event = r.event{args(event bigint)}")                                    \
     X(SECTION_INSERT,                                                                              \
-      "INSERT INTO sections (event, section, name, tier, price, listed, layout)"                   \
-      " SELECT r.event, r.section, r.name, r.tier, r.price, r.listed, r.layout"                    \
-      "{ FROM rows(event bigint, section bigint, name text, tier text, price bigint,"              \
-      " listed bigint, layout text)}")                                                             \
+      "INSERT INTO sections {values(event bigint, section bigint, name text, tier text,"           \
+      " price bigint, listed bigint, layout text)}")                                               \
     X(SECTIONS_READ, "SELECT name, tier, price, listed, layout FROM sections"                      \
                      " WHERE event = r.event ORDER BY section{args(event bigint)}")                \
     X(SECTION_PRICES_READ, "SELECT price FROM sections WHERE event = r.event"                      \
                            " ORDER BY section{args(event bigint)}")                                \
-    X(CATEGORY_INSERT, "INSERT INTO categories (event, category, name, price)"                     \
-                       " SELECT r.event, r.category, r.name, r.price"                              \
-                       "{ FROM rows(event bigint, category bigint, name text, price bigint)}")     \
+    X(CATEGORY_INSERT,                                                                             \
+      "INSERT INTO categories {values(event bigint, category bigint, name text, price bigint)}")   \
     X(CATEGORIES_READ, "SELECT name, price FROM categories WHERE event = r.event"                  \
                        " ORDER BY category{args(event bigint)}")                                   \
     X(CATEGORY_PRICE, "UPDATE categories SET price = r.price"                                      \
                       "{ FROM rows(event bigint, category bigint, price bigint)}"                  \
                       " WHERE categories.event = r.event AND categories.category = r.category")    \
-    X(VENUE_INSERT, "INSERT INTO venues (event, part, data) SELECT r.event, r.part, r.data"        \
-                    "{ FROM rows(event bigint, part bigint, data bytes)}")                         \
+    X(VENUE_INSERT, "INSERT INTO venues {values(event bigint, part bigint, data bytes)}")          \
     X(VENUE_READ, "SELECT data FROM venues WHERE event = r.event ORDER BY part"                    \
                   "{args(event bigint)}")                                                          \
     X(ROWS_READ, "SELECT section, name, seats FROM seat_rows WHERE event = r.event"                \

@@ -65,6 +65,8 @@ static void rows_vanish_and_their_columns_become_parameters(void **state)
                    1);
     assert_expands("INSERT INTO t SELECT r.a, r.b{FROM rows(a bigint, b bigint)}",
                    "INSERT INTO t SELECT ?1, ?2", 2);
+    assert_expands("INSERT INTO t {values(a bigint, b text)} ON CONFLICT DO NOTHING",
+                   "INSERT INTO t (a, b) VALUES (?1,?2) ON CONFLICT DO NOTHING", 2);
 }
 
 static void args_at_the_end_vanish(void **state)
@@ -116,7 +118,7 @@ static void rows_that_are_sent_as_arrays_are_unnested(void **state)
          "= r.name"},
         {"UPDATE t SET v = r.v{ FROM rows(k bigint, v bytes)} WHERE t.k = r.k",
          "UPDATE t SET v = r.v FROM unnest($1::bigint[], $2::bytea[]) AS r(k, v) WHERE t.k = r.k"},
-        {"INSERT INTO t (a, b) {values(a bigint, b text)} ON CONFLICT DO NOTHING",
+        {"INSERT INTO t {values(a bigint, b text)} ON CONFLICT DO NOTHING",
          "INSERT INTO t (a, b) SELECT r.a, r.b FROM unnest($1::bigint[], $2::text[]) AS r(a, b) ON "
          "CONFLICT DO NOTHING"},
         {"SELECT r.b, r.a, r.b{slow}{args(a bigint, b text)}",

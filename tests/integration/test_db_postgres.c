@@ -137,7 +137,7 @@ static int close_lab(void **state)
     return 0;
 }
 
-#define PUT "INSERT INTO t (k, v, b) {values(k bigint, v text, b bytes)} ON CONFLICT (k) DO NOTHING"
+#define PUT "INSERT INTO t {values(k bigint, v text, b bytes)} ON CONFLICT (k) DO NOTHING"
 #define BUMP "UPDATE t SET n = n + 1{ FROM rows(k bigint)} WHERE t.k = r.k"
 #define COUNT "SELECT COUNT(*) FROM t"
 
@@ -350,13 +350,13 @@ static void an_error_in_the_middle_ends_the_transaction_and_not_the_connection(v
     (void)state;
     struct hf_err err = {0};
     fill(3);
-    struct db_stmt *insert = prepare(lab.db, "INSERT INTO t (k) {values(k bigint)}");
+    struct db_stmt *insert = prepare(lab.db, "INSERT INTO t {values(k bigint)}");
     struct db_stmt *count = prepare(lab.db, COUNT), *again = prepare(lab.db, COUNT);
     const struct db_value fresh = db_int(10), there = db_int(2);
     begin(lab.db);
     ok(insert->driver->expect_many(insert, "x", &fresh, 1, &err), &err);
     ok(db_query(count, NULL, &err), &err);
-    struct db_stmt *clash = prepare(lab.db, "INSERT INTO t (k) {values(k bigint)}");
+    struct db_stmt *clash = prepare(lab.db, "INSERT INTO t {values(k bigint)}");
     ok(clash->driver->expect_many(clash, "x", &there, 1, &err), &err);
     ok(db_query(again, NULL, &err), &err);
     assert_int_equal(db_step(count, &err), DB_ROW);

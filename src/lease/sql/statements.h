@@ -85,19 +85,18 @@ static const char *const lease_sql_migrations[] = {
              " AND seen_at > {now} - r.silent AND " LEASE_SQL_COUNTS ")"                           \
              " FROM lease_waiters AS w WHERE w.name = r.name AND w.owner = r.owner"                \
              "{args(name bytes, owner bytes, silent bigint, claim bigint)}")                       \
-    X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"   \
-             " slot, granted_at, renewed_at, clock_at)"                                            \
-             " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
-             " priority bigint, expires_at bigint, label text, slot bigint, granted_at bigint,"    \
-             " renewed_at bigint, clock_at bigint)} ON CONFLICT (name, owner) DO NOTHING")         \
-    X(NOTE_FENCE, "INSERT INTO lease_fences (name, fence, granted_at)"                             \
-                  " {values(name bytes, fence bigint, granted_at bigint)} ON CONFLICT (name)"      \
-                  " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at")       \
+    X(GRANT, "INSERT INTO leases {values(name bytes, owner bytes, fence bigint, mode bigint,"      \
+             " slots bigint, priority bigint, expires_at bigint, label text, slot bigint,"         \
+             " granted_at bigint, renewed_at bigint, clock_at bigint)} ON CONFLICT (name, owner)"  \
+             " DO NOTHING")                                                                        \
+    X(NOTE_FENCE, "INSERT INTO lease_fences {values(name bytes, fence bigint, granted_at bigint)}" \
+                  " ON CONFLICT (name) DO UPDATE SET fence = excluded.fence,"                      \
+                  " granted_at = excluded.granted_at")                                             \
     X(LAST_FENCE, "SELECT fence FROM lease_fences WHERE name = r.name{args(name bytes)}")          \
-    X(ENQUEUE, "INSERT INTO lease_waiters"                                                         \
-               " (name, turn, ticket, owner, mode, slots, seen_at, label, topic)"                  \
-               " {values(name bytes, turn bigint, ticket bigint, owner bytes, mode bigint,"        \
-               " slots bigint, seen_at bigint, label text, topic bigint)} ON CONFLICT DO NOTHING") \
+    X(ENQUEUE,                                                                                     \
+      "INSERT INTO lease_waiters {values(name bytes, turn bigint, ticket bigint, owner bytes,"     \
+      " mode bigint, slots bigint, seen_at bigint, label text, topic bigint)} ON CONFLICT"         \
+      " DO NOTHING")                                                                               \
     X(SEEN, "UPDATE lease_waiters SET seen_at = {now}, topic = r.topic WHERE name = r.name"        \
             " AND owner = r.owner{args(name bytes, owner bytes, topic bigint)}")                   \
     X(ASKED, "UPDATE lease_waiters SET seen_at = {now}, called_at = 0, topic = r.topic"            \

@@ -293,14 +293,14 @@ static enum hf_status collect_wanted(const struct reads *reads, const struct bat
     if (status != HF_OK)
         return status;
     while ((status = next(holds, &is_row, err)) == HF_OK && is_row) {
-        const struct hold_wanted *wanted = &r->holds.v[db_column_int(holds, HOLD_READ_INDEX)];
+        const struct hold_wanted *wanted = &r->holds.v[db_column_int(holds, HOLD_COLUMNS_N)];
         if ((status = hold_read_row(holds, wanted->ret, err)) != HF_OK)
             return status;
     }
     if (status != HF_OK)
         return status;
     while ((status = next(bookings, &is_row, err)) == HF_OK && is_row) {
-        const struct hold_wanted *wanted = &r->holds.v[db_column_int(bookings, BOOKING_READ_INDEX)];
+        const struct hold_wanted *wanted = &r->holds.v[db_column_int(bookings, BOOKING_SELECTED_N)];
         if ((status = booking_from_row(bookings, wanted->ret_booking, err)) != HF_OK)
             return status;
     }

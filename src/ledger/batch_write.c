@@ -230,28 +230,16 @@ static void reserve_lists(struct ledger *l, const struct ledger_batch *b)
     buf_reserve(&l->text, room);
 }
 
+#define BIND_SEATS(field) ledger_arg(l, numbers_arg(l, row->field, row->n_##field));
+#define BIND_AREAS(field) ledger_arg(l, areas_arg(l, row->field, row->n_##field));
+#define BIND_PRICES(field) ledger_arg(l, prices_arg(l, row->field, row->n_##field));
+
 static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
 {
     reserve_lists(l, b);
     for (size_t i = 0; i < b->holds_new.n; i++) {
-        const struct hold_row *h = &b->holds_new.v[i];
-        ledger_arg_int(l, h->id.key);
-        ledger_arg(l, db_bytes(h->id.secret, ID_SECRET_SIZE));
-        ledger_arg_int(l, h->event);
-        ledger_arg_int(l, h->status);
-        ledger_arg_int(l, h->fence);
-        ledger_arg_int(l, h->amount);
-        ledger_arg(l, db_text(h->owner, h->owner_len));
-        ledger_arg(l, db_text(h->metadata, h->metadata_len));
-        ledger_arg(l, numbers_arg(l, h->seats, h->n_seats));
-        ledger_arg(l, areas_arg(l, h->areas, h->n_areas));
-        ledger_arg_int(l, h->created_at);
-        ledger_arg_int(l, h->expires_at);
-        ledger_arg_int(l, h->max_expires_at);
-        ledger_arg_int(l, (int64_t)h->client);
-        ledger_arg_int(l, h->last_seq);
-        ledger_arg(l, prices_arg(l, h->prices, h->n_prices));
-        ledger_arg_int(l, h->channel);
+        const struct hold_row *row = &b->holds_new.v[i];
+        BIND(HOLD_COLUMNS);
     }
 }
 
@@ -301,18 +289,8 @@ static void put_holds(struct ledger *l, const struct ledger_batch *b)
 static void put_bookings_new(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->bookings_new.n; i++) {
-        const struct booking_row *k = &b->bookings_new.v[i];
-        ledger_arg_int(l, k->id.key);
-        ledger_arg(l, db_bytes(k->id.secret, ID_SECRET_SIZE));
-        ledger_arg_int(l, k->event);
-        ledger_arg_int(l, k->status);
-        ledger_arg_int(l, k->fence);
-        ledger_arg_int(l, k->amount);
-        ledger_arg(l, db_text(k->reference, k->reference_len));
-        ledger_arg_int(l, k->created_at);
-        ledger_arg_int(l, k->payment);
-        ledger_arg_int(l, k->number);
-        ledger_arg(l, db_text(k->email, k->email_len));
+        const struct booking_row *row = &b->bookings_new.v[i];
+        BIND(BOOKING_COLUMNS);
     }
 }
 

@@ -6,8 +6,6 @@
 #include "ledger/ledger_internal.h"
 #include "ledger/number_list.h"
 
-#define EVENT_SEQ_COLUMN 16 /* EVENTS_LIST has it after EVENT_COLUMNS */
-
 /* ---- inserting ---- */
 
 /* Room for all layouts is reserved first: they must not move once args point into them. */
@@ -84,34 +82,17 @@ static struct db_value channels_arg(struct ledger *l, const struct event_terms *
                              : db_text(NULL, 0);
 }
 
-static struct db_value text_arg(const char *text) { return db_text(text, text ? strlen(text) : 0); }
+#define BIND_CHANNELS(field) ledger_arg(l, channels_arg(l, row));
 
-void ledger_terms_args(struct ledger *l, const struct event_terms *terms)
-{
-    ledger_arg(l, text_arg(terms->name));
-    ledger_arg(l, text_arg(terms->venue));
-    ledger_arg(l, text_arg(terms->metadata));
-    ledger_arg(l, channels_arg(l, terms));
-    ledger_arg_int(l, terms->starts_at);
-    ledger_arg_int(l, terms->sales_open_at);
-    ledger_arg_int(l, terms->sales_close_at);
-    ledger_arg_int(l, terms->hold_ttl_ms);
-    ledger_arg_int(l, terms->hold_max_ms);
-    ledger_arg_int(l, terms->max_per_hold);
-    ledger_arg_int(l, terms->max_per_owner);
-}
+void ledger_terms_args(struct ledger *l, const struct event_terms *row) { BIND(EVENT_TERMS); }
 
-static enum hf_status insert_row(struct ledger *l, const struct event_def *def, struct hf_err *err)
+static enum hf_status insert_row(struct ledger *l, const struct event_def *row, struct hf_err *err)
 {
     vec_clear(&l->args);
     l->text.len = 0;
-    buf_reserve(&l->text, terms_text_max(&def->terms));
-    ledger_arg_int(l, def->id.key);
-    ledger_arg(l, db_bytes(def->id.secret, ID_SECRET_SIZE));
-    ledger_arg(l, text_arg(def->currency));
-    ledger_arg_int(l, def->status);
-    ledger_arg_int(l, def->created_at);
-    ledger_terms_args(l, &def->terms);
+    buf_reserve(&l->text, terms_text_max(&row->terms));
+    BIND(EVENT_KEPT);
+    ledger_terms_args(l, &row->terms);
     enum hf_status status = ledger_exec(l, ST_EVENT_INSERT, l->args.v, NULL, err);
     vec_clear(&l->args);
     return status;
@@ -284,36 +265,18 @@ static void read_channels(struct db_stmt *stmt, int column, struct event_terms *
     }
 }
 
+#define READ_OWNED(at, field) row->field = column_strdup(stmt, at);
+#define READ_CHANNELS(at, field) read_channels(stmt, at, row);
+
 /* Everything but the prices, which are columns of sections and areas. */
-static void terms_from_row(struct db_stmt *stmt, struct event_terms *terms)
-{
-    terms->name = column_strdup(stmt, 4);
-    terms->venue = column_strdup(stmt, 5);
-    terms->metadata = column_strdup(stmt, 6);
-    read_channels(stmt, 7, terms);
-    terms->starts_at = db_column_int(stmt, 8);
-    terms->sales_open_at = db_column_int(stmt, 9);
-    terms->sales_close_at = db_column_int(stmt, 10);
-    terms->hold_ttl_ms = db_column_int(stmt, 11);
-    terms->hold_max_ms = db_column_int(stmt, 12);
-    terms->max_per_hold = (int32_t)db_column_int(stmt, 13);
-    terms->max_per_owner = (int32_t)db_column_int(stmt, 14);
-}
+static void terms_from_row(struct db_stmt *stmt, struct event_terms *row) { READ(EVENT_TERMS); }
 
 static struct event_def *event_from_row(struct db_stmt *stmt)
 {
-    size_t len;
-    struct event_def *def = hf_alloc(sizeof *def);
-    const void *secret = db_column_data(stmt, 0, &len);
-    hf_check(len == ID_SECRET_SIZE);
-    memcpy(def->id.secret, secret, len);
-    const char *currency = db_column_data(stmt, 1, &len);
-    memcpy(def->currency, currency, len < sizeof def->currency ? len : sizeof def->currency - 1);
-    def->status = (enum event_status)db_column_int(stmt, 2);
-    def->created_at = db_column_int(stmt, 3);
-    terms_from_row(stmt, &def->terms);
-    def->id.key = db_column_int(stmt, 15);
-    return def;
+    struct event_def *row = hf_alloc(sizeof *row);
+    READ(EVENT_KEPT);
+    terms_from_row(stmt, &row->terms);
+    return row;
 }
 
 /* Starts EVENT_READ and moves to its row; *ret_row is false if there is no such event. */
@@ -371,7 +334,7 @@ enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_st
         return status;
     if (!is_row)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
-    *ret_status = (enum event_status)db_column_int(stmt, 2);
+    *ret_status = (enum event_status)db_column_int(stmt, AT_e_status);
     stmt->driver->finish(stmt);
     status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
     if (status != HF_OK)
@@ -472,7 +435,7 @@ enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit
         return status;
     for (; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; n++)
         ret[n] = (struct event_summary){.def = event_from_row(stmt),
-                                        .counts.seq = db_column_int(stmt, EVENT_SEQ_COLUMN)};
+                                        .counts.seq = db_column_int(stmt, EVENT_COLUMNS_N)};
     while (status != HF_OK && n > 0)
         event_def_free(ret[--n].def);
     if (status == HF_OK)

@@ -12,14 +12,6 @@
 
 /* ---- columns ---- */
 
-static void copy_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
-{
-    size_t len;
-    const void *data = db_column_data(stmt, column, &len);
-    hf_check(data && len == ID_SECRET_SIZE);
-    memcpy(out, data, len);
-}
-
 /* Copies a text column to *next, NUL-terminated, and moves *next behind it.  SQL NULL stays NULL.
  */
 static const char *keep_text(struct db_stmt *stmt, int column, char **next, size_t *ret_len)
@@ -101,47 +93,36 @@ static void share_amount(struct db_stmt *stmt, int64_t amount, struct places *pl
 {
     size_t len;
     uint32_t n = places_count(places->n_seats, places->areas, places->n_areas);
-    if (db_column_data(stmt, 15, &len) || !n)
+    if (db_column_data(stmt, AT_h_prices, &len) || !n)
         return;
     places->prices[0] = (struct price_run){.price = amount / n, .n = n};
     places->n_prices = 1;
 }
 
+/* How READ fills in texts, which go to `next`, and lists, which are in `places`. */
+#define READ_TEXT(at, field) row->field = keep_text(stmt, at, &next, &row->field##_len);
+#define READ_LIST(field) row->field = places.field, row->n_##field = places.n_##field;
+#define READ_SEATS(at, field) READ_LIST(field)
+#define READ_AREAS(at, field) READ_LIST(field)
+#define READ_PRICES(at, field) READ_LIST(field)
+/* The room that the texts among the columns take. */
+#define TEXTS_LEN(columns) (columns(COLUMN_ROOM, ))
+#define COLUMN_ROOM(t, column, kind, field)                                                        \
+    +(strcmp(#kind, "TEXT") == 0 ? text_len(stmt, AT_##t##_##column) + 1 : 0)
+
 enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
 {
     struct places places;
-    int64_t key = db_column_int(stmt, 0);
-    const struct places_columns columns = {.seats = 8,
-                                           .areas = 9,
-                                           .prices = 15,
-                                           .texts_len = text_len(stmt, 6) + text_len(stmt, 7) + 2};
+    const struct places_columns columns = {.seats = AT_h_seats,
+                                           .areas = AT_h_areas,
+                                           .prices = AT_h_prices,
+                                           .texts_len = TEXTS_LEN(HOLD_COLUMNS)};
     if (!places_from_row(stmt, &columns, &places))
-        return damaged(err, "holds", key);
+        return damaged(err, "holds", db_column_int(stmt, AT_h_hold));
     char *next = places.texts;
-    share_amount(stmt, db_column_int(stmt, 5), &places);
-    *row = (struct hold_row){
-        .id.key = key,
-        .event = db_column_int(stmt, 2),
-        .status = (enum hold_status)db_column_int(stmt, 3),
-        .fence = db_column_int(stmt, 4),
-        .amount = db_column_int(stmt, 5),
-        .seats = places.seats,
-        .n_seats = places.n_seats,
-        .areas = places.areas,
-        .n_areas = places.n_areas,
-        .created_at = db_column_int(stmt, 10),
-        .expires_at = db_column_int(stmt, 11),
-        .max_expires_at = db_column_int(stmt, 12),
-        .client = (uint64_t)db_column_int(stmt, 13),
-        .last_seq = db_column_int(stmt, 14),
-        .prices = places.prices,
-        .n_prices = places.n_prices,
-        .channel = (uint32_t)db_column_int(stmt, 16),
-        .owned = places.prices,
-    };
-    copy_secret(stmt, 1, row->id.secret);
-    row->owner = keep_text(stmt, 6, &next, &row->owner_len);
-    row->metadata = keep_text(stmt, 7, &next, &row->metadata_len);
+    share_amount(stmt, db_column_int(stmt, AT_h_amount), &places);
+    *row = (struct hold_row){.owned = places.prices};
+    READ(HOLD_COLUMNS);
     return HF_OK;
 }
 
@@ -150,15 +131,15 @@ enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *row, struct 
     enum hf_status status = hold_from_row(stmt, row, err);
     if (status != HF_OK)
         return status;
-    row->booking = (enum booking_status)db_column_int(stmt, HOLD_READ_INDEX + 1);
+    row->booking = (enum booking_status)db_column_int(stmt, HOLD_COLUMNS_N + 1);
     if (row->booking)
-        copy_secret(stmt, HOLD_READ_INDEX + 2, row->booking_secret);
-    row->carrier.id.key = db_column_int(stmt, HOLD_READ_INDEX + 3);
+        column_secret(stmt, HOLD_COLUMNS_N + 2, row->booking_secret);
+    row->carrier.id.key = db_column_int(stmt, HOLD_COLUMNS_N + 3);
     if (!row->carrier.id.key)
         return HF_OK;
-    copy_secret(stmt, HOLD_READ_INDEX + 4, row->carrier.id.secret);
-    row->carrier.status = (enum hold_status)db_column_int(stmt, HOLD_READ_INDEX + 5);
-    row->carrier.expires_at = db_column_int(stmt, HOLD_READ_INDEX + 6);
+    column_secret(stmt, HOLD_COLUMNS_N + 4, row->carrier.id.secret);
+    row->carrier.status = (enum hold_status)db_column_int(stmt, HOLD_COLUMNS_N + 5);
+    row->carrier.expires_at = db_column_int(stmt, HOLD_COLUMNS_N + 6);
     return HF_OK;
 }
 
@@ -189,7 +170,7 @@ enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n
     if (status != HF_OK)
         return status;
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
-        status = hold_read_row(stmt, &rows[db_column_int(stmt, HOLD_READ_INDEX)], err);
+        status = hold_read_row(stmt, &rows[db_column_int(stmt, HOLD_COLUMNS_N)], err);
         if (status != HF_OK) {
             stmt->driver->finish(stmt);
             return status;
@@ -372,17 +353,16 @@ static bool ids_parse(const char *text, size_t len, struct id *ids, uint32_t *re
 enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, struct hf_err *err)
 {
     struct places places;
-    int64_t key = db_column_int(stmt, 0);
+    int64_t key = db_column_int(stmt, AT_b_booking);
     size_t merged_len;
     uint32_t n_merged = 0;
-    const char *merged = db_column_data(stmt, 18, &merged_len);
-    const struct places_columns columns = {.seats = 9,
-                                           .areas = 10,
+    const char *merged = db_column_data(stmt, AT_b_merged, &merged_len);
+    const struct places_columns columns = {.seats = AT_b_seats,
+                                           .areas = AT_b_areas,
                                            .prices = -1,
                                            .n_ids = merged_len / ID_DIGITS_MIN + 1,
-                                           .texts_len = text_len(stmt, 6) + text_len(stmt, 12) +
-                                                        text_len(stmt, 13) + text_len(stmt, 14) +
-                                                        4};
+                                           .texts_len = TEXTS_LEN(BOOKING_COLUMNS) +
+                                                        text_len(stmt, AT_b_owner) + 1};
     if (!places_from_row(stmt, &columns, &places))
         return damaged(err, "bookings", key);
     if (merged && !ids_parse(merged, merged_len, places.ids, &n_merged)) {
@@ -390,31 +370,13 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
         return damaged(err, "holds", key);
     }
     char *next = places.texts;
-    *row = (struct booking_row){
-        .id.key = key,
-        .event = db_column_int(stmt, 2),
-        .status = (enum booking_status)db_column_int(stmt, 3),
-        .fence = db_column_int(stmt, 4),
-        .amount = db_column_int(stmt, 5),
-        .created_at = db_column_int(stmt, 7),
-        .seats = places.seats,
-        .n_seats = places.n_seats,
-        .areas = places.areas,
-        .n_areas = places.n_areas,
-        .merged = places.ids,
-        .n_merged = n_merged,
-        .cancelled_at = db_column_int(stmt, 11),
-        .payment = db_column_int(stmt, 15),
-        .number = db_column_int(stmt, 16),
-        .expires_at = db_column_int(stmt, 17),
-        .owned = places.prices,
-    };
-    copy_secret(stmt, 1, row->id.secret);
-    copy_secret(stmt, 8, row->hold_secret);
-    row->reference = keep_text(stmt, 6, &next, &row->reference_len);
-    row->reason = keep_text(stmt, 12, &next, &row->reason_len);
-    row->owner = keep_text(stmt, 13, &next, &row->owner_len);
-    row->email = keep_text(stmt, 14, &next, &row->email_len);
+    *row = (struct booking_row){.merged = places.ids, .n_merged = n_merged, .owned = places.prices};
+    READ(BOOKING_COLUMNS);
+    READ_SECRET(AT_b_hold_secret, hold_secret)
+    READ_LIST(seats)
+    READ_LIST(areas)
+    READ_TEXT(AT_b_owner, owner)
+    READ_INT(AT_b_expires_at, expires_at)
     return HF_OK;
 }
 

@@ -3,6 +3,8 @@
 #ifndef HF_LEDGER_LEDGER_INTERNAL_H
 #define HF_LEDGER_LEDGER_INTERNAL_H
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "ledger/ledger.h"
 #include "ledger/statements.h"
@@ -53,6 +55,13 @@ static inline void ledger_arg(struct ledger *l, struct db_value value)
     *vec_push(&l->args) = value;
 }
 static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, db_int(i)); }
+/* A text that ends with a NUL; NULL is SQL NULL. */
+static inline struct db_value text_arg(const char *text)
+{
+    return db_text(text, text ? strlen(text) : 0);
+}
+/* The same; empty is SQL NULL. */
+static inline struct db_value chars_arg(const char *text) { return text_arg(*text ? text : NULL); }
 
 /* ---- session.c ---- */
 
@@ -63,9 +72,8 @@ HF_MUST_USE enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, st
 
 /* Bytes of l->text that ledger_terms_args takes at most. */
 size_t terms_text_max(const struct event_terms *terms);
-/* Appends the columns that EVENT_INSERT and TERMS_WRITE share, from name to max_per_owner.  l->text
- * has room for terms_text_max bytes. */
-void ledger_terms_args(struct ledger *l, const struct event_terms *terms);
+/* Appends EVENT_TERMS.  l->text has room for terms_text_max bytes. */
+void ledger_terms_args(struct ledger *l, const struct event_terms *row);
 
 /* ---- venues.c ---- */
 
@@ -81,23 +89,23 @@ HF_MUST_USE enum hf_status ledger_venue_read(struct ledger *l, struct event_def 
 
 /* ---- rows that several statements select ---- */
 
-/* holds.c: HOLD_COLUMNS, as HOLD_READ, HOLDS_SINCE and HOLDS_LIVE select them. */
+/* holds.c: HOLD_SELECTED, as HOLD_READ, HOLDS_SINCE and HOLDS_LIVE select them. */
 HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
                                          struct hf_err *err);
-/* holds.c: HOLD_READ, whose columns go on with the index of the wanted hold (HOLD_READ_INDEX), its
+/* holds.c: HOLD_READ, whose columns go on with the index of the wanted hold (HOLD_COLUMNS_N), its
  * booking and its carrier. */
-#define HOLD_READ_INDEX 17
 HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *row,
                                          struct hf_err *err);
-/* holds.c: BOOKING_COLUMNS, as BOOKING_READ (followed by the index of the wanted booking,
- * BOOKING_READ_INDEX), BOOKINGS_LIST and BOOKINGS_FIND select them. */
-#define BOOKING_READ_INDEX 19
+/* holds.c: BOOKING_SELECTED, as BOOKING_READ (followed by the index of the wanted booking,
+ * BOOKING_SELECTED_N), BOOKINGS_LIST and BOOKINGS_FIND select them. */
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
 /* payments.c: a column into room of its own; SQL NULL is an empty text, or zeros. */
 void column_text(struct db_stmt *stmt, int column, char *out, size_t size);
 void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size);
-/* payments.c: PAYMENT_COLUMNS, REFUND_COLUMNS and JOB_COLUMNS. */
+/* payments.c: the secret of an id, which is never SQL NULL. */
+void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE]);
+/* payments.c: PAYMENT_SELECTED, REFUND_SELECTED and JOB_SELECTED. */
 void payment_from_row(struct db_stmt *stmt, struct payment_row *row);
 void refund_from_row(struct db_stmt *stmt, struct refund_row *row);
 void job_from_row(struct db_stmt *stmt, struct job_row *row);

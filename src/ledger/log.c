@@ -192,7 +192,7 @@ static bool expand_places(struct db_stmt *stmt, int column, enum audit_object ob
     next->until = list.to == SEAT_HELD ? until : 0;
     next->booking = list.to == SEAT_BOOKED ? next->hold : 0;
     next->channel = list.from == SEAT_BLOCKED || list.to == SEAT_BLOCKED
-                        ? (uint32_t)db_column_int(stmt, 14)
+                        ? (uint32_t)db_column_int(stmt, AT_a_channel)
                         : 0;
     while (log_list_next(&list, &item, &value)) {
         struct audit_row *row = push_next(out, next);
@@ -206,26 +206,26 @@ static bool expand_places(struct db_stmt *stmt, int column, enum audit_object ob
 
 bool log_expand(struct db_stmt *stmt, struct log_rows *out)
 {
-    int64_t entry = db_column_int(stmt, 0), booking = db_column_int(stmt, 8);
+    int64_t entry = db_column_int(stmt, AT_a_entry), booking = db_column_int(stmt, AT_a_booking);
     size_t before = out->list.n;
     struct audit_row next = {
         .event = entry >> AUDIT_SEQ_BITS,
         .seq = entry & (((int64_t)1 << AUDIT_SEQ_BITS) - 1),
-        .at = db_column_int(stmt, 1),
-        .cause = (enum audit_cause)db_column_int(stmt, 3),
+        .at = db_column_int(stmt, AT_a_at),
+        .cause = (enum audit_cause)db_column_int(stmt, AT_a_cause),
         .item = -1,
-        .hold = db_column_int(stmt, 7),
-        .fence = db_column_int(stmt, 9),
-        .until = db_column_int(stmt, 10),
+        .hold = db_column_int(stmt, AT_a_hold),
+        .fence = db_column_int(stmt, AT_a_fence),
+        .until = db_column_int(stmt, AT_a_until),
     };
-    enum audit_object object = (enum audit_object)db_column_int(stmt, 2);
+    enum audit_object object = (enum audit_object)db_column_int(stmt, AT_a_object);
     if (object) {
         struct audit_row *row = push_next(out, &next);
         row->object = object;
-        row->from = (int)db_column_int(stmt, 4);
-        row->to = (int)db_column_int(stmt, 5);
-        row->quantity = db_column_int(stmt, 6);
-        row->prev = db_column_int(stmt, 11);
+        row->from = (int)db_column_int(stmt, AT_a_before);
+        row->to = (int)db_column_int(stmt, AT_a_after);
+        row->quantity = db_column_int(stmt, AT_a_quantity);
+        row->prev = db_column_int(stmt, AT_a_prev);
         row->booking = object == AUDIT_HOLD ? 0 : booking;
     }
     if (object == AUDIT_HOLD && booking) {
@@ -233,10 +233,10 @@ bool log_expand(struct db_stmt *stmt, struct log_rows *out)
         row->object = AUDIT_BOOKING;
         row->from = BOOKING_NONE;
         row->to = BOOKING_CONFIRMED;
-        row->quantity = db_column_int(stmt, 6);
+        row->quantity = db_column_int(stmt, AT_a_quantity);
         row->booking = booking;
         row->until = 0;
     }
-    return expand_places(stmt, 12, AUDIT_SEAT, &next, out) &&
-           expand_places(stmt, 13, AUDIT_AREA, &next, out) && out->list.n > before;
+    return expand_places(stmt, AT_a_seats, AUDIT_SEAT, &next, out) &&
+           expand_places(stmt, AT_a_areas, AUDIT_AREA, &next, out) && out->list.n > before;
 }

@@ -32,7 +32,7 @@ void log_put(struct ledger *l, const struct audit_row *rows, size_t n);
 struct log_rows {
     VEC(struct audit_row) list;
 };
-/* Appends the rows of the entry that LOG_COLUMNS show.  Returns false if it is damaged. */
+/* Appends the rows of the entry that LOG_SELECTED shows.  Returns false if it is damaged. */
 bool log_expand(struct db_stmt *stmt, struct log_rows *out);
 
 /* The numbers of a list of seats or areas. */

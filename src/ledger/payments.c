@@ -28,131 +28,58 @@ void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size)
         memcpy(out, data, len < size ? len : size);
 }
 
+void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
+{
+    size_t len;
+    const void *data = db_column_data(stmt, column, &len);
+    hf_check(data && len == ID_SECRET_SIZE);
+    memcpy(out, data, len);
+}
+
 void payment_from_row(struct db_stmt *stmt, struct payment_row *row)
 {
-    *row = (struct payment_row){
-        .id.key = db_column_int(stmt, 0),
-        .payment = db_column_int(stmt, 1),
-        .status = (enum payment_status)db_column_int(stmt, 3),
-        .amount = db_column_int(stmt, 4),
-        .captures_by_hand = db_column_int(stmt, 6) != 0,
-        .received = db_column_int(stmt, 9),
-        .is_wrong = db_column_int(stmt, 10) != 0,
-        .disputed = db_column_int(stmt, 11),
-        .poll_at = db_column_int(stmt, 15),
-        .created_at = db_column_int(stmt, 16),
-        .updated_at = db_column_int(stmt, 17),
-    };
-    column_bytes(stmt, 2, row->id.secret, ID_SECRET_SIZE);
-    column_text(stmt, 5, row->currency, sizeof row->currency);
-    column_text(stmt, 7, row->intent, sizeof row->intent);
-    column_text(stmt, 8, row->client_secret, sizeof row->client_secret);
-    column_text(stmt, 12, row->error.code, sizeof row->error.code);
-    column_text(stmt, 13, row->error.decline_code, sizeof row->error.decline_code);
-    column_text(stmt, 14, row->error.message, sizeof row->error.message);
+    *row = (struct payment_row){0};
+    READ(PAYMENT_COLUMNS);
 }
 
 void refund_from_row(struct db_stmt *stmt, struct refund_row *row)
 {
-    *row = (struct refund_row){
-        .booking = db_column_int(stmt, 0),
-        .refund = db_column_int(stmt, 1),
-        .payment = db_column_int(stmt, 2),
-        .amount = db_column_int(stmt, 3),
-        .status = (enum refund_status)db_column_int(stmt, 4),
-        .is_ours = db_column_int(stmt, 5) != 0,
-        .created_at = db_column_int(stmt, 8),
-        .updated_at = db_column_int(stmt, 9),
-    };
-    column_text(stmt, 6, row->provider, sizeof row->provider);
-    column_text(stmt, 7, row->error, sizeof row->error);
+    *row = (struct refund_row){0};
+    READ(REFUND_COLUMNS);
 }
 
 void job_from_row(struct db_stmt *stmt, struct job_row *row)
 {
-    *row = (struct job_row){
-        .booking = db_column_int(stmt, 0),
-        .job = db_column_int(stmt, 1),
-        .kind = (enum job_kind)db_column_int(stmt, 2),
-        .status = (enum job_status)db_column_int(stmt, 3),
-        .payment_no = db_column_int(stmt, 4),
-        .amount = db_column_int(stmt, 5),
-        .refund = db_column_int(stmt, 6),
-        .notice = (enum notice)db_column_int(stmt, 7),
-        .key_used_at = db_column_int(stmt, 9),
-        .attempts = (uint32_t)db_column_int(stmt, 10),
-        .checks_first = db_column_int(stmt, 11) != 0,
-        .created_at = db_column_int(stmt, 12),
-        .due_at = db_column_int(stmt, 13),
-        .leased_until = db_column_int(stmt, 14),
-        .ended_at = db_column_int(stmt, 15),
-    };
-    column_bytes(stmt, 8, row->key, JOB_KEY_SIZE);
-    column_text(stmt, 16, row->error, sizeof row->error);
+    *row = (struct job_row){0};
+    READ(JOB_COLUMNS);
 }
 
 /* ---- what a batch writes ---- */
 
-static void arg_text(struct ledger *l, const char *text)
-{
-    ledger_arg(l, *text ? db_text(text, strlen(text)) : db_text(NULL, 0));
-}
-
 void put_payments_new(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->payments_new.n; i++) {
-        const struct payment_row *p = &b->payments_new.v[i];
-        ledger_arg_int(l, p->id.key);
-        ledger_arg_int(l, p->payment);
-        ledger_arg(l, db_bytes(p->id.secret, ID_SECRET_SIZE));
-        ledger_arg_int(l, p->status);
-        ledger_arg_int(l, p->amount);
-        arg_text(l, p->currency);
-        ledger_arg_int(l, p->captures_by_hand);
-        ledger_arg_int(l, p->received);
-        ledger_arg_int(l, p->is_wrong);
-        ledger_arg_int(l, p->disputed);
-        ledger_arg_int(l, p->poll_at);
-        ledger_arg_int(l, p->created_at);
-        ledger_arg_int(l, p->updated_at);
+        const struct payment_row *row = &b->payments_new.v[i];
+        BIND(PAYMENT_COLUMNS);
     }
 }
 
 void put_payments(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->payments.n; i++) {
-        const struct payment_row *p = &b->payments.v[i].row;
-        ledger_arg_int(l, p->id.key);
-        ledger_arg_int(l, p->payment);
+        const struct payment_row *row = &b->payments.v[i].row;
+        ledger_arg_int(l, row->id.key);
+        ledger_arg_int(l, row->payment);
         ledger_arg_int(l, b->payments.v[i].from);
-        ledger_arg_int(l, p->status);
-        arg_text(l, p->intent);
-        arg_text(l, p->client_secret);
-        ledger_arg_int(l, p->received);
-        ledger_arg_int(l, p->is_wrong);
-        ledger_arg_int(l, p->disputed);
-        arg_text(l, p->error.code);
-        arg_text(l, p->error.decline_code);
-        arg_text(l, p->error.message);
-        ledger_arg_int(l, p->poll_at);
-        ledger_arg_int(l, p->updated_at);
+        BIND(PAYMENT_CHANGES);
     }
 }
 
 void put_refunds_new(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->refunds_new.n; i++) {
-        const struct refund_row *f = &b->refunds_new.v[i];
-        ledger_arg_int(l, f->booking);
-        ledger_arg_int(l, f->refund);
-        ledger_arg_int(l, f->payment);
-        ledger_arg_int(l, f->amount);
-        ledger_arg_int(l, f->status);
-        ledger_arg_int(l, f->is_ours);
-        arg_text(l, f->provider);
-        arg_text(l, f->error);
-        ledger_arg_int(l, f->created_at);
-        ledger_arg_int(l, f->updated_at);
+        const struct refund_row *row = &b->refunds_new.v[i];
+        BIND(REFUND_COLUMNS);
     }
 }
 
@@ -167,17 +94,13 @@ size_t count_refunds(const struct ledger_batch *b, bool is_dropped)
 void put_refunds(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->refunds.n; i++) {
-        const struct refund_row *f = &b->refunds.v[i].row;
+        const struct refund_row *row = &b->refunds.v[i].row;
         if (b->refunds.v[i].is_dropped)
             continue;
-        ledger_arg_int(l, f->booking);
-        ledger_arg_int(l, f->refund);
+        ledger_arg_int(l, row->booking);
+        ledger_arg_int(l, row->refund);
         ledger_arg_int(l, b->refunds.v[i].from);
-        ledger_arg_int(l, f->status);
-        ledger_arg_int(l, f->amount);
-        arg_text(l, f->provider);
-        arg_text(l, f->error);
-        ledger_arg_int(l, f->updated_at);
+        BIND(REFUND_CHANGES);
     }
 }
 
@@ -193,23 +116,8 @@ void put_refunds_dropped(struct ledger *l, const struct ledger_batch *b)
 void put_jobs_new(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->jobs_put.n; i++) {
-        const struct job_row *j = &b->jobs_put.v[i];
-        ledger_arg_int(l, j->booking);
-        ledger_arg_int(l, j->job);
-        ledger_arg_int(l, j->kind);
-        ledger_arg_int(l, JOB_OWED);
-        ledger_arg_int(l, j->payment_no);
-        ledger_arg_int(l, j->amount);
-        ledger_arg_int(l, j->refund);
-        ledger_arg_int(l, j->notice);
-        ledger_arg(l, db_bytes(j->key, JOB_KEY_SIZE));
-        ledger_arg_int(l, 0); /* key_used_at */
-        ledger_arg_int(l, 0); /* attempts */
-        ledger_arg_int(l, j->checks_first);
-        ledger_arg_int(l, j->created_at);
-        ledger_arg_int(l, j->due_at);
-        ledger_arg_int(l, j->leased_until);
-        ledger_arg_int(l, 0); /* ended_at */
+        const struct job_row *row = &b->jobs_put.v[i];
+        BIND(JOB_COLUMNS);
     }
 }
 
@@ -224,19 +132,12 @@ size_t count_jobs(const struct ledger_batch *b, bool is_deleted)
 void put_jobs(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->jobs.n; i++) {
-        const struct job_row *j = &b->jobs.v[i].row;
+        const struct job_row *row = &b->jobs.v[i].row;
         if (b->jobs.v[i].is_deleted)
             continue;
-        ledger_arg_int(l, j->booking);
-        ledger_arg_int(l, j->job);
-        ledger_arg_int(l, j->status);
-        ledger_arg(l, db_bytes(j->key, JOB_KEY_SIZE));
-        ledger_arg_int(l, j->key_used_at);
-        ledger_arg_int(l, j->attempts);
-        ledger_arg_int(l, j->checks_first);
-        ledger_arg_int(l, j->due_at);
-        ledger_arg_int(l, j->ended_at);
-        arg_text(l, j->error);
+        ledger_arg_int(l, row->booking);
+        ledger_arg_int(l, row->job);
+        BIND(JOB_CHANGES);
     }
 }
 
@@ -253,11 +154,11 @@ void put_webhooks(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->webhooks.n; i++) {
         const struct webhook_write *w = &b->webhooks.v[i];
-        ledger_arg(l, db_text(w->event.id, strlen(w->event.id)));
-        ledger_arg(l, db_text(w->event.type, strlen(w->event.type)));
+        ledger_arg(l, text_arg(w->event.id));
+        ledger_arg(l, text_arg(w->event.type));
         ledger_arg_int(l, w->booking);
         ledger_arg_int(l, w->payment);
-        arg_text(l, w->intent);
+        ledger_arg(l, chars_arg(w->intent));
         ledger_arg_int(l, w->is_parked);
         ledger_arg_int(l, w->event.created_at);
         ledger_arg_int(l, w->at);

@@ -13,45 +13,15 @@
 #ifndef HF_LEDGER_STATEMENTS_H
 #define HF_LEDGER_STATEMENTS_H
 
-/* What log_expand reads. */
-#define LOG_COLUMNS                                                                                \
-    "a.entry, a.at, a.object, a.cause, a.before, a.after, a.quantity, a.hold, a.booking, a.fence," \
-    " a.until, a.prev, a.seats, a.areas, a.channel"
-#define LOG_COLUMNS_N 15
-/* What event_from_row reads. */
-#define EVENT_COLUMNS                                                                              \
-    "e.secret, e.currency, e.status, e.created_at, e.name, e.venue, e.metadata, e.channels,"       \
-    " e.starts_at, e.sales_open_at, e.sales_close_at, e.hold_ttl_ms, e.hold_max_ms,"               \
-    " e.max_per_hold, e.max_per_owner, e.event"
-/* What hold_from_row reads. */
-#define HOLD_COLUMNS                                                                               \
-    "h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata, h.seats,"        \
-    " h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, h.last_seq, h.prices,"      \
-    " h.channel"
-/* What booking_from_row reads; at last the other holds that were booked with its own. */
-#define BOOKING_COLUMNS                                                                            \
-    "b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference, b.created_at,"        \
-    " h.secret, h.seats, h.areas, b.cancelled_at, b.reason, h.owner, b.email, b.payment,"          \
-    " b.number, h.expires_at,"                                                                     \
+#include "ledger/columns.h"
+
+/* What booking_from_row reads: a booking, what it shows of its hold, and the other holds that were
+ * booked with that one. */
+#define BOOKING_SELECTED                                                                           \
+    BOOKING_OWN                                                                                    \
+    ", h.secret, h.seats, h.areas, h.owner, h.expires_at,"                                         \
     " (SELECT {joined}(CAST(m.hold AS text) || ':' || {hex(m.secret)}, ',') FROM holds m"          \
     " WHERE m.booked_with = b.booking)"
-/* What payment_from_row reads. */
-#define PAYMENT_COLUMNS                                                                            \
-    "p.booking, p.payment, p.secret, p.status, p.amount, p.currency, p.captures_by_hand,"          \
-    " p.intent, p.client_secret, p.received, p.is_wrong, p.disputed, p.error_code,"                \
-    " p.decline_code, p.error_message, p.poll_at, p.created_at, p.updated_at"
-#define PAYMENT_COLUMNS_N 18
-/* What refund_from_row reads. */
-#define REFUND_COLUMNS                                                                             \
-    "f.booking, f.refund, f.payment, f.amount, f.status, f.is_ours, f.provider, f.error,"          \
-    " f.created_at, f.updated_at"
-#define REFUND_COLUMNS_N 10
-/* What job_from_row reads. */
-#define JOB_COLUMNS                                                                                \
-    "j.booking, j.job, j.kind, j.status, j.payment, j.amount, j.refund, j.notice, j.key,"          \
-    " j.key_used_at, j.attempts, j.checks_first, j.created_at, j.due_at, j.leased_until,"          \
-    " j.ended_at, j.error"
-#define JOB_COLUMNS_N 17
 /* What a job has to know of its payment. */
 #define JOB_PAYMENT_COLUMNS                                                                        \
     "p.secret, p.intent, p.currency, p.status, p.captures_by_hand, b.email, b.created_at,"         \
@@ -90,11 +60,7 @@
     X(HEADS_READ, "SELECT chunk, seq, heads FROM seat_heads"                                       \
                   " WHERE chunk >= r.first AND chunk <= r.last{slow}"                              \
                   "{args(first bigint, last bigint)}")                                             \
-    X(HOLD_INSERT,                                                                                 \
-      "INSERT INTO holds {values(hold bigint, secret bytes, event bigint, status bigint,"          \
-      " fence bigint, amount bigint, owner text, metadata text, seats text, areas text,"           \
-      " created_at bigint, expires_at bigint, max_expires_at bigint, client bigint,"               \
-      " last_seq bigint, prices text, channel bigint)} {or_surprise}")                             \
+    X(HOLD_INSERT, "INSERT INTO holds {values(" HOLD_TYPED ")} {or_surprise}")                     \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at,"             \
       " last_seq = r.last_seq"                                                                     \
@@ -111,11 +77,12 @@
                   " WHERE holds.hold = r.hold AND holds.status = 3"                                \
                   " AND COALESCE(holds.booked_with, 0) = r.carrier_before")                        \
     X(HOLD_READ, /* k: its carrier, whose booking is its own */                                    \
-      "SELECT " HOLD_COLUMNS ", r.i, b.status, b.secret, k.hold, k.secret, k.status, k.expires_at" \
+      "SELECT " HOLD_SELECTED                                                                      \
+      ", r.i, b.status, b.secret, k.hold, k.secret, k.status, k.expires_at"                        \
       " FROM holds h LEFT JOIN holds k ON k.hold = h.booked_with"                                  \
       " LEFT JOIN bookings b ON b.booking = COALESCE(h.booked_with, h.hold)"                       \
       "{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")                                     \
-    X(HOLDS_SINCE, "SELECT " HOLD_COLUMNS " FROM holds h"                                          \
+    X(HOLDS_SINCE, "SELECT " HOLD_SELECTED " FROM holds h"                                         \
                    "{, rows(after bigint, last bigint)}"                                           \
                    " WHERE h.hold > r.after AND h.hold <= r.last AND h.status + 0 IN (1, 4)")      \
     X(HOLDS_LIST, /* k: as above; a hold is what its carrier is */                                 \
@@ -130,16 +97,13 @@
       "SELECT hold, fence, expires_at, max_expires_at, client, last_seq, seats, areas, channel,"   \
       " owner FROM holds"                                                                          \
       " WHERE status = 1 AND event = r.event ORDER BY expires_at{slow}{args(event bigint)}")       \
-    X(HOLDS_LIVE, "SELECT " HOLD_COLUMNS " FROM holds h"                                           \
+    X(HOLDS_LIVE, "SELECT " HOLD_SELECTED " FROM holds h"                                          \
                   " WHERE h.status = 1 AND h.expires_at > r.now{args(now bigint)}")                \
     X(HOLDS_COUNT, "SELECT COUNT(*) FROM holds WHERE status = 1 AND event = r.event"               \
                    "{args(event bigint)}")                                                         \
     X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
                  " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
-    X(BOOKING_INSERT,                                                                              \
-      "INSERT INTO bookings {values(booking bigint, secret bytes, event bigint, status bigint,"    \
-      " fence bigint, amount bigint, reference text, created_at bigint, payment bigint,"           \
-      " number bigint, email text)} {or_surprise}")                                                \
+    X(BOOKING_INSERT, "INSERT INTO bookings {values(" BOOKING_TYPED ")} {or_surprise}")            \
     X(BOOKING_WRITE,                                                                               \
       "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason,"    \
       " fence = CASE WHEN r.fence = 0 THEN bookings.fence ELSE r.fence END"                        \
@@ -147,15 +111,12 @@
       " reason text, fence bigint)}"                                                               \
       " WHERE bookings.booking = r.booking AND bookings.status = r.before")                        \
     X(BOOKING_PAST, /* of a failed booking, before another takes its place */                      \
-      "INSERT INTO bookings_past (booking, payment, secret, event, status, fence, amount,"         \
-      " reference, created_at, cancelled_at, reason, number, email)"                               \
-      " SELECT b.booking, b.payment, b.secret, b.event, b.status, b.fence, b.amount,"              \
-      " b.reference, b.created_at, b.cancelled_at, b.reason, b.number, b.email"                    \
+      "INSERT INTO bookings_past (" BOOKING_NAMES ") SELECT " BOOKING_OWN                          \
       " FROM bookings b{, rows(booking bigint)} WHERE b.booking = r.booking AND b.status = 3")     \
     X(BOOKING_DELETE, "DELETE FROM bookings{ USING rows(booking bigint)}"                          \
                       " WHERE bookings.booking = r.booking AND bookings.status = 3")               \
     X(BOOKINGS_PAST_READ,                                                                          \
-      "SELECT " BOOKING_COLUMNS " FROM bookings_past b JOIN holds h ON h.hold = b.booking"         \
+      "SELECT " BOOKING_SELECTED " FROM bookings_past b JOIN holds h ON h.hold = b.booking"        \
       " WHERE b.booking = r.booking{args(booking bigint)}")                                        \
     X(BOOKINGS_PENDING, "SELECT booking, payment FROM bookings WHERE status = 1"                   \
                         " AND booking > r.first AND booking < r.last"                              \
@@ -164,42 +125,29 @@
       "SELECT b.booking, b.secret FROM bookings b WHERE b.booking > r.first"                       \
       " AND b.booking < r.last AND b.status IN (1, 2) ORDER BY b.booking LIMIT r.n"                \
       "{args(first bigint, last bigint, n bigint)}")                                               \
-    X(PAYMENT_INSERT,                                                                              \
-      "INSERT INTO payments {values(booking bigint, payment bigint, secret bytes, status bigint,"  \
-      " amount bigint, currency text, captures_by_hand bigint, received bigint, is_wrong bigint,"  \
-      " disputed bigint, poll_at bigint, created_at bigint, updated_at bigint)} {or_surprise}")    \
+    X(PAYMENT_INSERT, "INSERT INTO payments {values(" PAYMENT_TYPED ")} {or_surprise}")            \
     X(PAYMENT_WRITE,                                                                               \
-      "UPDATE payments SET status = r.status, intent = r.intent, client_secret = r.client_secret," \
-      " received = r.received, is_wrong = r.is_wrong, disputed = r.disputed,"                      \
-      " error_code = r.error_code, decline_code = r.decline_code,"                                 \
-      " error_message = r.error_message, poll_at = r.poll_at, updated_at = r.updated_at"           \
-      "{ FROM rows(booking bigint, payment bigint, before bigint, status bigint, intent text,"     \
-      " client_secret text, received bigint, is_wrong bigint, disputed bigint, error_code text,"   \
-      " decline_code text, error_message text, poll_at bigint, updated_at bigint)}"                \
+      "UPDATE payments SET " PAYMENT_CHANGES_SET                                                   \
+      "{ FROM rows(booking bigint, payment bigint, before bigint, " PAYMENT_CHANGES_TYPED ")}"     \
       " WHERE payments.booking = r.booking AND payments.payment = r.payment"                       \
       " AND payments.status = r.before")                                                           \
-    X(PAYMENTS_READ, "SELECT " PAYMENT_COLUMNS ", r.i FROM payments p"                             \
+    X(PAYMENTS_READ, "SELECT " PAYMENT_SELECTED ", r.i FROM payments p"                            \
                      "{, rows(i bigint, booking bigint)} WHERE p.booking = r.booking")             \
     X(PAYMENT_FIND, "SELECT p.booking, p.payment, p.secret FROM payments p"                        \
                     " WHERE p.intent = r.intent{args(intent text)}")                               \
-    X(REFUND_INSERT,                                                                               \
-      "INSERT INTO refunds {values(booking bigint, refund bigint, payment bigint, amount bigint,"  \
-      " status bigint, is_ours bigint, provider text, error text, created_at bigint,"              \
-      " updated_at bigint)} {or_surprise}")                                                        \
+    X(REFUND_INSERT, "INSERT INTO refunds {values(" REFUND_TYPED ")} {or_surprise}")               \
     X(REFUND_WRITE,                                                                                \
-      "UPDATE refunds SET status = r.status, amount = r.amount, provider = r.provider,"            \
-      " error = r.error, updated_at = r.updated_at"                                                \
-      "{ FROM rows(booking bigint, refund bigint, before bigint, status bigint, amount bigint,"    \
-      " provider text, error text, updated_at bigint)}"                                            \
+      "UPDATE refunds SET " REFUND_CHANGES_SET                                                     \
+      "{ FROM rows(booking bigint, refund bigint, before bigint, " REFUND_CHANGES_TYPED ")}"       \
       " WHERE refunds.booking = r.booking AND refunds.refund = r.refund"                           \
       " AND refunds.status = r.before")                                                            \
     X(REFUND_DELETE, "DELETE FROM refunds{ USING rows(booking bigint, refund bigint)}"             \
                      " WHERE refunds.booking = r.booking AND refunds.refund = r.refund"            \
                      " AND refunds.status = 1")                                                    \
-    X(REFUNDS_READ, "SELECT " REFUND_COLUMNS ", r.i FROM refunds f"                                \
+    X(REFUNDS_READ, "SELECT " REFUND_SELECTED ", r.i FROM refunds f"                               \
                     "{, rows(i bigint, booking bigint)} WHERE f.booking = r.booking")              \
     X(REFUNDS_LIST, /* x: the booking, if another has followed on it */                            \
-      "SELECT " REFUND_COLUMNS ", COALESCE(x.secret, b.secret), COALESCE(x.number, b.number),"     \
+      "SELECT " REFUND_SELECTED ", COALESCE(x.secret, b.secret), COALESCE(x.number, b.number),"    \
       " p.secret, p.currency, j.attempts, j.due_at,"                                               \
       " j.error FROM refunds f JOIN bookings b ON b.booking = f.booking"                           \
       " JOIN payments p ON p.booking = f.booking AND p.payment = f.payment"                        \
@@ -208,28 +156,21 @@
       " WHERE f.refund < r.before AND (r.status = 0 OR f.status = r.status)"                       \
       " ORDER BY f.refund DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")           \
     X(JOB_PUT, /* keeps the lease of a job that it replaces, which may be under way */             \
-      "INSERT INTO jobs {values(booking bigint, job bigint, kind bigint, status bigint,"           \
-      " payment bigint, amount bigint, refund bigint, notice bigint, key bytes,"                   \
-      " key_used_at bigint, attempts bigint, checks_first bigint, created_at bigint,"              \
-      " due_at bigint, leased_until bigint, ended_at bigint)} ON CONFLICT (booking, job)"          \
-      " DO UPDATE SET kind = excluded.kind, status = excluded.status, amount = excluded.amount,"   \
+      "INSERT INTO jobs {values(" JOB_TYPED ")} ON CONFLICT (booking, job) DO UPDATE SET"          \
+      " kind = excluded.kind, status = excluded.status, amount = excluded.amount,"                 \
       " key = excluded.key, key_used_at = 0, attempts = 0, checks_first = excluded.checks_first,"  \
       " created_at = excluded.created_at, due_at = excluded.due_at, error = NULL,"                 \
       " leased_until = CASE WHEN excluded.leased_until < 0 THEN 0 ELSE jobs.leased_until END")     \
-    X(JOB_WRITE,                                                                                   \
-      "UPDATE jobs SET status = r.status, key = r.key, key_used_at = r.key_used_at,"               \
-      " attempts = r.attempts, checks_first = r.checks_first, due_at = r.due_at,"                  \
-      " leased_until = 0, ended_at = r.ended_at, error = r.error"                                  \
-      "{ FROM rows(booking bigint, job bigint, status bigint, key bytes, key_used_at bigint,"      \
-      " attempts bigint, checks_first bigint, due_at bigint, ended_at bigint, error text)}"        \
-      " WHERE jobs.booking = r.booking AND jobs.job = r.job")                                      \
+    X(JOB_WRITE, "UPDATE jobs SET leased_until = 0, " JOB_CHANGES_SET                              \
+                 "{ FROM rows(booking bigint, job bigint, " JOB_CHANGES_TYPED ")}"                 \
+                 " WHERE jobs.booking = r.booking AND jobs.job = r.job")                           \
     X(JOB_DELETE, "DELETE FROM jobs{ USING rows(booking bigint, job bigint)}"                      \
                   " WHERE jobs.booking = r.booking AND jobs.job = r.job")                          \
-    X(JOBS_READ, "SELECT " JOB_COLUMNS ", r.i FROM jobs j"                                         \
+    X(JOBS_READ, "SELECT " JOB_SELECTED ", r.i FROM jobs j"                                        \
                  "{, rows(i bigint, booking bigint)} WHERE j.booking = r.booking"                  \
                  " AND j.status = 1")                                                              \
     X(JOBS_DUE, /* of each payment at most the first; calls to the provider */                     \
-      "SELECT " JOB_COLUMNS ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                                \
+      "SELECT " JOB_SELECTED ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                               \
       " JOIN payments p ON p.booking = j.booking AND p.payment = j.payment"                        \
       " JOIN bookings b ON b.booking = j.booking JOIN holds h ON h.hold = j.booking"               \
       " WHERE j.status = 1 AND j.kind < 6 AND j.due_at <= r.now AND j.leased_until <= r.now"       \
@@ -238,7 +179,7 @@
       " OR (o.due_at <= r.now AND (o.kind < j.kind OR (o.kind = j.kind AND o.job < j.job)))))"     \
       " ORDER BY j.kind, j.due_at LIMIT r.n{args(now bigint, n bigint)}")                          \
     X(NOTICES_DUE, /* of each booking the first */                                                 \
-      "SELECT " JOB_COLUMNS ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                                \
+      "SELECT " JOB_SELECTED ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                               \
       " JOIN holds h ON h.hold = j.booking LEFT JOIN bookings b ON b.booking = j.booking"          \
       " LEFT JOIN payments p ON p.booking = j.booking AND p.payment = j.payment"                   \
       " WHERE j.status = 1 AND j.kind = 6 AND j.due_at <= r.now AND j.leased_until <= r.now"       \
@@ -274,7 +215,7 @@
     X(JOBS_COUNT, "SELECT kind, COUNT(*), MIN(created_at) FROM jobs WHERE status = 1"              \
                   " GROUP BY kind")                                                                \
     X(NOTICES_LIST, /* x: as above */                                                              \
-      "SELECT " JOB_COLUMNS ", COALESCE(x.secret, b.secret), COALESCE(x.number, b.number)"         \
+      "SELECT " JOB_SELECTED ", COALESCE(x.secret, b.secret), COALESCE(x.number, b.number)"        \
       " FROM jobs j LEFT JOIN bookings b ON b.booking = j.booking"                                 \
       " LEFT JOIN bookings_past x ON x.booking = j.booking AND x.payment = j.payment"              \
       " WHERE j.kind = 6 AND j.job < r.before AND (r.status = 0 OR j.status = r.status)"           \
@@ -302,16 +243,16 @@
     X(EVENTS_CANCELLED, "SELECT event FROM events WHERE status = 4 AND event < r.before"           \
                         " ORDER BY event DESC LIMIT r.n{args(before bigint, n bigint)}")           \
     X(BOOKING_READ,                                                                                \
-      "SELECT " BOOKING_COLUMNS ", r.i FROM bookings b JOIN holds h ON h.hold = b.booking"         \
+      "SELECT " BOOKING_SELECTED ", r.i FROM bookings b JOIN holds h ON h.hold = b.booking"        \
       "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \
     X(BOOKINGS_LIST, /* of all events, or of the one whose keys are between first and last */      \
-      "SELECT " BOOKING_COLUMNS " FROM bookings b JOIN holds h ON h.hold = b.booking"              \
+      "SELECT " BOOKING_SELECTED " FROM bookings b JOIN holds h ON h.hold = b.booking"             \
       " WHERE b.booking > r.first AND b.booking < r.before"                                        \
       " AND (r.status = 0 OR b.status = r.status) AND (r.owner IS NULL OR h.owner = r.owner)"      \
       " ORDER BY b.booking DESC LIMIT r.n"                                                         \
       "{args(first bigint, before bigint, status bigint, owner text, n bigint)}")                  \
     X(BOOKINGS_FIND, /* the same by the index of references */                                     \
-      "SELECT " BOOKING_COLUMNS " FROM bookings b JOIN holds h ON h.hold = b.booking"              \
+      "SELECT " BOOKING_SELECTED " FROM bookings b JOIN holds h ON h.hold = b.booking"             \
       " WHERE b.reference = r.reference AND b.booking > r.first AND b.booking < r.before"          \
       " AND (r.status = 0 OR b.status = r.status) AND (r.owner IS NULL OR h.owner = r.owner)"      \
       " ORDER BY b.booking DESC LIMIT r.n"                                                         \
@@ -325,18 +266,14 @@
     X(SALE_INSERT, "INSERT INTO sold_seats {values(seat bigint, booking bigint)} {or_surprise}")   \
     X(SALE_DELETE, "DELETE FROM sold_seats{ USING rows(seat bigint, booking bigint)}"              \
                    " WHERE sold_seats.seat = r.seat AND sold_seats.booking = r.booking")           \
-    X(LOG_INSERT,                                                                                  \
-      "INSERT INTO log {values(entry bigint, at bigint, object bigint, cause bigint,"              \
-      " before bigint, after bigint, quantity bigint, hold bigint, booking bigint, fence bigint,"  \
-      " until bigint, prev bigint, seats text, areas text, channel bigint, actor text)}"           \
-      " {or_surprise}")                                                                            \
+    X(LOG_INSERT, "INSERT INTO log {values(" LOG_TYPED ", actor text)} {or_surprise}")             \
     X(LOG_READ, /* begins with the entry that has the row `next` */                                \
-      "SELECT " LOG_COLUMNS ", h.secret, b.secret, a.actor FROM log a"                             \
+      "SELECT " LOG_SELECTED ", h.secret, b.secret, a.actor FROM log a"                            \
       " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
       " WHERE a.entry >= COALESCE((SELECT MAX(l.entry) FROM log l WHERE l.entry >= r.first"        \
       " AND l.entry <= r.next), r.next) AND a.entry <= r.last ORDER BY a.entry LIMIT r.n"          \
       "{args(first bigint, next bigint, last bigint, n bigint)}")                                  \
-    X(LOG_SINCE, "SELECT " LOG_COLUMNS " FROM log a{, rows(after bigint, last bigint)}"            \
+    X(LOG_SINCE, "SELECT " LOG_SELECTED " FROM log a{, rows(after bigint, last bigint)}"           \
                  " WHERE a.entry > r.after AND a.entry <= r.last")                                 \
     X(LOG_SEATS, "SELECT entry, object, booking, seats FROM log"                                   \
                  " WHERE entry > r.after AND entry <= r.last AND seats IS NOT NULL"                \
@@ -344,7 +281,7 @@
     X(LOG_PROBE, /* the first entry at or behind r.first */                                        \
       "SELECT a.entry, a.at FROM log a WHERE a.entry >= r.first AND a.entry <= r.last"             \
       " ORDER BY a.entry LIMIT 1{args(first bigint, last bigint)}")                                \
-    X(LOG_PAGE, "SELECT " LOG_COLUMNS " FROM log a WHERE a.entry > r.after AND a.entry <= r.last"  \
+    X(LOG_PAGE, "SELECT " LOG_SELECTED " FROM log a WHERE a.entry > r.after AND a.entry <= r.last" \
                 " ORDER BY a.entry LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
     X(PRUNED_READ, "SELECT pruned_seq, holds_pruned_seq FROM events WHERE event = r.event"         \
                    "{args(event bigint)}")                                                         \
@@ -457,26 +394,14 @@
     X(KEYS_NEWEST, "SELECT COUNT(*), COALESCE(SUM(k.n), 0) FROM (SELECT LENGTH(body) AS n"         \
                    " FROM idempotency ORDER BY created_at DESC LIMIT 200) k")                      \
     X(EVENT_NEXT, "SELECT COALESCE(MAX(event), 0) + 1 FROM events")                                \
-    X(EVENT_INSERT,                                                                                \
-      "INSERT INTO events {values(event bigint, secret bytes, currency text, status bigint,"       \
-      " created_at bigint, name text, venue text, metadata text, channels text,"                   \
-      " starts_at bigint, sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint,"        \
-      " hold_max_ms bigint, max_per_hold bigint, max_per_owner bigint)}")                          \
-    X(EVENT_READ, "SELECT " EVENT_COLUMNS " FROM events e WHERE e.event = r.event"                 \
+    X(EVENT_INSERT, "INSERT INTO events {values(" EVENT_TYPED ")}")                                \
+    X(EVENT_READ, "SELECT " EVENT_SELECTED " FROM events e WHERE e.event = r.event"                \
                   "{args(event bigint)}")                                                          \
     X(EVENT_WRITE, "UPDATE events SET status = r.after"                                            \
                    "{ FROM rows(event bigint, before bigint, after bigint)}"                       \
                    " WHERE events.event = r.event AND events.status = r.before")                   \
-    X(TERMS_WRITE,                                                                                 \
-      "UPDATE events SET name = r.name, venue = r.venue, metadata = r.metadata,"                   \
-      " channels = r.channels, starts_at = r.starts_at, sales_open_at = r.sales_open_at,"          \
-      " sales_close_at = r.sales_close_at, hold_ttl_ms = r.hold_ttl_ms,"                           \
-      " hold_max_ms = r.hold_max_ms, max_per_hold = r.max_per_hold,"                               \
-      " max_per_owner = r.max_per_owner"                                                           \
-      "{ FROM rows(event bigint, name text, venue text, metadata text, channels text,"             \
-      " starts_at bigint, sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint,"        \
-      " hold_max_ms bigint, max_per_hold bigint, max_per_owner bigint)}"                           \
-      " WHERE events.event = r.event")                                                             \
+    X(TERMS_WRITE, "UPDATE events SET " TERMS_SET "{ FROM rows(event bigint, " TERMS_TYPED         \
+                   ")} WHERE events.event = r.event")                                              \
     X(SECTION_PRICE, "UPDATE sections SET price = r.price"                                         \
                      "{ FROM rows(event bigint, section bigint, price bigint)}"                    \
                      " WHERE sections.event = r.event AND sections.section = r.section")           \
@@ -484,7 +409,7 @@
                   "{ FROM rows(event bigint, area bigint, price bigint)}"                          \
                   " WHERE areas.event = r.event AND areas.area = r.area")                          \
     X(EVENTS_LIST,                                                                                 \
-      "SELECT " EVENT_COLUMNS ", c.seq FROM events e"                                              \
+      "SELECT " EVENT_SELECTED ", c.seq FROM events e"                                             \
       " JOIN event_clock c ON c.event = e.event WHERE e.event < r.before AND e.status <> 3"        \
       " ORDER BY e.event DESC LIMIT r.n{args(before bigint, n bigint)}")                           \
     X(EVENT_KEYS, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"            \

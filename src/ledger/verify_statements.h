@@ -62,7 +62,7 @@
       " ORDER BY e.booking, e.id{slow}")                                                           \
     X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
              " ORDER BY seat{slow}{args(first bigint, last bigint)}")                              \
-    X(LOG, "SELECT " LOG_COLUMNS ", a.actor FROM log a WHERE a.entry >= r.first"                   \
+    X(LOG, "SELECT " LOG_SELECTED ", a.actor FROM log a WHERE a.entry >= r.first"                  \
            " AND a.entry <= r.last ORDER BY a.entry{slow}{args(first bigint, last bigint)}")       \
     X(HEADS, "SELECT chunk, seq, heads FROM seat_heads WHERE chunk >= r.first AND chunk <= r.last" \
              " ORDER BY chunk{slow}{args(first bigint, last bigint)}")                             \

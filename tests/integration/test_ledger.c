@@ -1697,6 +1697,23 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_ROWS_READ, "PRIMARY KEY (event=?)");
 }
 
+/* Those that are missing have statements of their own. */
+static void a_row_is_read_and_written_with_all_of_its_columns(void **state)
+{
+    (void)state;
+    if (on_postgres)
+        return; /* the same migrations made it */
+#define N_COLUMNS(table) number("SELECT COUNT(*) FROM pragma_table_info('" table "')")
+    assert_int_equal(N_COLUMNS("holds"), HOLD_COLUMNS_N + 1); /* booked_with */
+    assert_int_equal(N_COLUMNS("bookings"), BOOKING_COLUMNS_N);
+    assert_int_equal(N_COLUMNS("bookings_past"), BOOKING_COLUMNS_N);
+    assert_int_equal(N_COLUMNS("payments"), PAYMENT_COLUMNS_N);
+    assert_int_equal(N_COLUMNS("refunds"), REFUND_COLUMNS_N);
+    assert_int_equal(N_COLUMNS("jobs"), JOB_COLUMNS_N);
+    assert_int_equal(N_COLUMNS("events"), EVENT_COLUMNS_N + 2); /* pruned_seq, holds_pruned_seq */
+    assert_int_equal(N_COLUMNS("log"), LOG_COLUMNS_N + 1);      /* actor */
+}
+
 #define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
 
 int main(void)
@@ -1745,6 +1762,7 @@ int main(void)
         claim(a_lost_change_of_terms_is_found_by_its_row_of_the_log),
         claim(a_lost_change_of_a_hold_is_found_by_its_rows_of_the_log),
         claim(reads_and_writes_go_by_their_indexes),
+        claim(a_row_is_read_and_written_with_all_of_its_columns),
     };
     int failed = cmocka_run_group_tests_name("ledger, SQLite", tests, NULL, NULL);
     on_postgres = true;

@@ -103,12 +103,6 @@ bool form_parse(struct form *f, const char *text, size_t len, struct hf_err *err
     return true;
 }
 
-void form_clear(struct form *f)
-{
-    f->text.len = 0;
-    vec_clear(&f->entries);
-}
-
 void form_close(struct form *f)
 {
     buf_close(&f->text);

@@ -31,7 +31,6 @@ struct form {
 HF_MUST_USE bool form_parse(struct form *f, const char *text, size_t len, struct hf_err *err);
 /* Adds one parameter that has been decoded already, with the same checks. */
 HF_MUST_USE bool form_add(struct form *f, const char *name, const char *value, struct hf_err *err);
-void form_clear(struct form *f); /* forgets the parameters and keeps the memory */
 void form_close(struct form *f); /* accepts a zeroed struct */
 
 const char *form_name(const struct form *f, size_t i);

@@ -8,7 +8,7 @@
 
 static bool parse(struct form *f, const char *text)
 {
-    form_clear(f);
+    form_close(f);
     return form_parse(f, text, strlen(text), NULL);
 }
 
@@ -48,7 +48,7 @@ static void broken_texts_are_refused(void **state)
     struct form f = {0};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         struct hf_err err = {0};
-        form_clear(&f);
+        form_close(&f);
         if (form_parse(&f, broken[i], strlen(broken[i]), &err))
             fail_msg("%s", broken[i]);
         assert_int_equal(err.code, HF_INVALID_REQUEST);
@@ -65,7 +65,7 @@ static void there_are_limits(void **state)
         buf_printf(&text, "a%d=1&", i);
     assert_true(form_parse(&f, text.data, text.len, NULL));
     assert_false(form_add(&f, "one", "more", NULL));
-    form_clear(&f);
+    form_close(&f);
     text.len = 0;
     for (int i = 0; i < FORM_NAME_MAX - 1; i++)
         buf_char(&text, 'a');

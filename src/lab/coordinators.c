@@ -277,26 +277,17 @@ static size_t list_children(pid_t pid, pid_t ret[CHILDREN_MAX])
     return n;
 }
 
-/* The server is stopped first, so that it starts no more children meanwhile. */
-static void signal_all(const struct coordinator_node *node, int signal_number)
-{
-    pid_t children[CHILDREN_MAX];
-    if (node->pid <= 0)
-        return;
-    if (signal_number != SIGCONT)
-        (void)kill(node->pid, SIGSTOP);
-    size_t n = list_children(node->pid, children);
-    for (size_t i = 0; i < n; i++)
-        (void)kill(children[i], signal_number);
-    (void)kill(node->pid, signal_number);
-}
-
 void coordinator_kill(struct coordinator *c, size_t node)
 {
     struct coordinator_node *it = &c->nodes[node];
+    pid_t children[CHILDREN_MAX];
     if (it->pid <= 0)
         return;
-    signal_all(it, SIGKILL);
+    (void)kill(it->pid, SIGSTOP); /* it starts no more children meanwhile */
+    size_t n = list_children(it->pid, children);
+    for (size_t i = 0; i < n; i++)
+        (void)kill(children[i], SIGKILL);
+    (void)kill(it->pid, SIGKILL);
     (void)waitpid(it->pid, NULL, 0);
     it->pid = 0;
 }
@@ -308,13 +299,6 @@ bool coordinator_restart(struct coordinator *c, size_t node, bool is_empty, stru
     if (is_empty)
         remove_tree(it->dir);
     return (!is_empty || create_node(c, it, err)) && start_node(c, it, err);
-}
-
-void coordinator_pause(struct coordinator *c, size_t node) { signal_all(&c->nodes[node], SIGSTOP); }
-
-void coordinator_resume(struct coordinator *c, size_t node)
-{
-    signal_all(&c->nodes[node], SIGCONT);
 }
 
 void coordinator_set_relays(struct coordinator *c, enum relay_mode mode)

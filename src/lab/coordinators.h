@@ -75,9 +75,6 @@ void coordinator_kill(struct coordinator *c, size_t node);
  * it answers. */
 HF_MUST_USE bool coordinator_restart(struct coordinator *c, size_t node, bool is_empty,
                                      struct hf_err *err);
-/* SIGSTOP and SIGCONT, also for the server's children. */
-void coordinator_pause(struct coordinator *c, size_t node);
-void coordinator_resume(struct coordinator *c, size_t node);
 /* Sets a node's clock to the machine's plus `seconds`, which may be negative.  Only if has_steps.
  */
 HF_MUST_USE bool coordinator_step_clock(struct coordinator *c, size_t node, int64_t seconds,

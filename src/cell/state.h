@@ -117,9 +117,7 @@ void cell_state_clear_effects(struct cell_state *s);
 
 /* ---- looking ---- */
 
-int64_t cell_state_epoch(const struct cell_state *s);      /* of the last CELL_MASTER; 0: none */
-int64_t cell_state_fence(const struct cell_state *s);      /* the last fence that was given */
-const char *cell_state_master(const struct cell_state *s); /* its URL; "" after a CELL_RESIGN */
+int64_t cell_state_epoch(const struct cell_state *s); /* of the last CELL_MASTER; 0: none */
 /* The last command was a CELL_RESIGN, so the journal may be claimed at once. */
 bool cell_state_is_resigned(const struct cell_state *s);
 /* The remaining TTLs of that CELL_RESIGN; -1: the session has none. */

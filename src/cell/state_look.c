@@ -72,8 +72,6 @@ void cell_state_free(struct cell_state *s)
 /* ---- the cell ---- */
 
 int64_t cell_state_epoch(const struct cell_state *s) { return s->epoch; }
-int64_t cell_state_fence(const struct cell_state *s) { return s->fence; }
-const char *cell_state_master(const struct cell_state *s) { return s->master; }
 bool cell_state_is_resigned(const struct cell_state *s) { return s->is_resigned; }
 size_t cell_state_n_sessions(const struct cell_state *s) { return s->sessions.n; }
 size_t cell_state_n_names(const struct cell_state *s) { return s->n_used_names; }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cell/state_internal.h"
 #include "support/cell_fixture.h"
 
 #define X CELL_EXCLUSIVE
@@ -374,7 +375,7 @@ static void a_master_raises_the_fences_to_its_clock(void **state)
         .kind = CELL_MASTER, .epoch = 4, .fence = 1000, .url = {"http://x", 8}};
     cell_fixture_apply(&d, &c);
     assert_int_equal(cell_state_epoch(d.state), 4);
-    assert_string_equal(cell_state_master(d.state), "http://x");
+    assert_string_equal(d.state->master, "http://x");
     acquire(2, "b");
     assert_true(d.verdict.fence > 1000);
     c.fence = 5; /* a clock that went back */
@@ -511,7 +512,7 @@ static void a_clean_hand_over_carries_the_remaining_ttls(void **state)
     struct cell_command c = {.kind = CELL_RESIGN, .ttls = ttls, .n_ttls = 2};
     cell_fixture_apply(&d, &c);
     assert_true(cell_state_is_resigned(d.state));
-    assert_string_equal(cell_state_master(d.state), "");
+    assert_string_equal(d.state->master, "");
     assert_int_equal(cell_state_remaining_ms(d.state, 2), 300);
     assert_int_equal(cell_state_remaining_ms(d.state, 5), 700);
     assert_int_equal(cell_state_remaining_ms(d.state, 3), -1);

@@ -16,22 +16,6 @@ const struct journal_driver *journal_driver_for(const char *url)
     return NULL;
 }
 
-const char *journal_result_name(enum journal_result result)
-{
-    static const char *const names[JOURNAL_RESULTS] = {
-        [JOURNAL_DONE] = "done",
-        [JOURNAL_FOUND] = "found",
-        [JOURNAL_DEPOSED] = "deposed",
-        [JOURNAL_TRIMMED] = "trimmed",
-        [JOURNAL_NONE] = "none",
-        [JOURNAL_UNKNOWN] = "unknown",
-        [JOURNAL_UNREACHABLE] = "unreachable",
-        [JOURNAL_DAMAGED] = "damaged",
-    };
-    hf_check((size_t)result < JOURNAL_RESULTS);
-    return names[result];
-}
-
 void journal_page_clear(struct journal_page *page)
 {
     page->head = (struct journal_head){0};

@@ -44,9 +44,7 @@ enum journal_result {
     JOURNAL_UNKNOWN, /* the answer was lost: it may have been done, or be done later */
     JOURNAL_UNREACHABLE, /* nothing was done, and nothing will be */
     JOURNAL_DAMAGED,     /* what is stored cannot be right; err says what */
-    JOURNAL_RESULTS
 };
-const char *journal_result_name(enum journal_result result);
 
 /* Who is the master, and how far the journal goes. */
 struct journal_head {

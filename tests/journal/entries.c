@@ -247,8 +247,6 @@ static void drivers_are_found_by_their_scheme(void **state)
     assert_ptr_equal(journal_driver_for("postgresql://x"), &journal_postgres);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         assert_null(journal_driver_for(unknown[i]));
-    for (int i = 0; i < JOURNAL_RESULTS; i++)
-        assert_true(strlen(journal_result_name((enum journal_result)i)) > 3);
 }
 
 /* A call as data does what the call does. */

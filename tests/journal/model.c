@@ -192,7 +192,7 @@ static void every_answer_is_that_of_the_model(void **state)
     const uint64_t seed = test_seed(1717);
     const size_t steps = test_steps(600);
     struct hf_err err = {0};
-    int counts[JOURNAL_RESULTS] = {0};
+    int counts[JOURNAL_DAMAGED + 1] = {0};
     r = (struct run){.servers = {{.j = w->a}, {.j = w->b}}};
     random_init_seeded(&r.random, seed);
     r.sim = sim_journal_new("model", true);

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/sim_journal.h"
+
 struct hf_err last_err;
 static struct world the_world;
 

@@ -143,6 +143,21 @@ void sim_journal_on_stored(struct sim_journal *sim,
     sim->stored_context = context;
 }
 
+const char *journal_result_name(enum journal_result result)
+{
+    static const char *const names[] = {
+        [JOURNAL_DONE] = "done",
+        [JOURNAL_FOUND] = "found",
+        [JOURNAL_DEPOSED] = "deposed",
+        [JOURNAL_TRIMMED] = "trimmed",
+        [JOURNAL_NONE] = "none",
+        [JOURNAL_UNKNOWN] = "unknown",
+        [JOURNAL_UNREACHABLE] = "unreachable",
+        [JOURNAL_DAMAGED] = "damaged",
+    };
+    return names[result];
+}
+
 static enum journal_result apply_read(struct sim_journal *sim, struct journal_call *c)
 {
     journal_page_clear(&c->page);

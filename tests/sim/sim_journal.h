@@ -63,6 +63,8 @@ void sim_journal_on_stored(struct sim_journal *sim,
 void sim_journal_head(const struct sim_journal *sim, struct journal_head *ret);
 /* The bytes that all entries, chunks and reports take. */
 size_t sim_journal_bytes(const struct sim_journal *sim);
+/* "deposed", for messages; also of other journals. */
+const char *journal_result_name(enum journal_result result);
 
 /* ---- the same as a driver, whose calls take all three steps at once ---- */
 

@@ -23,7 +23,6 @@
  *                   others may lock them the same way
  *   {now}           the database's clock when the statement runs, as milliseconds since 1970.  Not
  *                   for a statement that locks: that would read the clock before it waits
- *   {greatest}      the name of the function that returns the largest of its arguments
  *   {joined}        the name of the aggregate that joins texts; its second argument comes between
  *                   them
  *   {hex(bytes)}    the digits of a byte string, in either case, as a text

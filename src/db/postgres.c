@@ -37,7 +37,6 @@ static const struct template_fragment fragments[] = {
     {"share", " FOR SHARE"},
     {"now", NOW},
     {"number", "nextval('" NUMBERS "')"},
-    {"greatest", "greatest"},
     {"joined", "string_agg"},
     {"hex", "encode(%, 'hex')"},
     {"or_surprise", ""},

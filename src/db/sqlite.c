@@ -69,7 +69,6 @@ static const struct template_fragment fragments[] = {
     {"lock_idle", ""},
     {"share", ""},
     {"now", NOW_FUNCTION "()"},
-    {"greatest", "max"},
     {"joined", "group_concat"},
     {"hex", "hex(%)"},
     {"or_surprise", "ON CONFLICT DO NOTHING"},

@@ -26,7 +26,6 @@ struct stored_answer {
     size_t len;
     int64_t stored_ms;
     char request_id[ANSWER_REQUEST_SIZE]; /* of the request that was carried out */
-    bool is_written;                      /* to the file, if there is one */
 };
 
 struct answers {

@@ -66,7 +66,6 @@ struct order {
     struct heap_node due; /* while it is delayed or held: when it goes on, on wait_now_us() */
     enum order_fault fault;
     struct stored_answer *in_flight; /* its key, while it is worked on */
-    bool has_waited;                 /* its delay is over */
     bool is_done;                    /* held after the work */
 };
 

@@ -445,7 +445,6 @@ bool client_renew(struct client *c, struct client_lease *l, int64_t now_us)
         l->expires_us = end_us;
         heap_set(&c->lease_due, &l->due, end_us);
     }
-    l->is_renewed = true;
     c->has_long_leases = true;
     return true;
 }

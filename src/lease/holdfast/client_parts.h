@@ -17,8 +17,7 @@ struct client_lease {
     struct heap_node due;             /* in client.lease_due: when it ends by itself */
     int64_t expires_us;               /* if it is held: its own end, which renewals move */
     int64_t asked_us;                 /* when the service was last asked for it */
-    bool is_renewed;
-    void *waiter; /* the driver's */
+    void *waiter;                     /* the driver's */
     uint8_t owner[LEASE_OWNER_SIZE];
     size_t name_len;
     char name[];

@@ -138,7 +138,6 @@ struct zk_family {
 
     pthread_mutex_t mutex; /* guards everything below */
     unsigned refs;         /* handles and keepers */
-    bool is_prepared;      /* the root exists and may be used */
     struct zk_session *sessions[ZK_SESSIONS_MAX];
     struct zk_entry *entries[ZK_BUCKETS];
     struct zk_waiter *waiters;

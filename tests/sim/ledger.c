@@ -1,5 +1,5 @@
 /* Connections, transactions, locks, time and faults of the simulated ledger; see ledger.h.  Reads
- * are in ledger_read.c, writes in ledger_write.c, what is about money in ledger_money.c and
+ * are in ledger_read.c, writes in tables_write.c, what is about money in tables_money.c and
  * ledger_jobs.c. */
 #include "sim/ledger.h"
 

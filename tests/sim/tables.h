@@ -121,7 +121,7 @@ struct event_def *sim_def_copy(const struct event_def *def);
 void sim_blocks_copy(const struct area_blocks *from, struct area_blocks *to);
 bool sim_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
 
-/* ---- ledger_money.c and ledger_jobs.c: payments, refunds, jobs and webhooks ---- */
+/* ---- tables_money.c and ledger_jobs.c: payments, refunds, jobs and webhooks ---- */
 
 void sim_money_close(struct sim_ledger *sim);
 /* Adds the rows about the money of a booking. */
@@ -140,7 +140,7 @@ void sim_money_apply(struct ledger *l);
 void sim_money_discard(struct ledger *l);
 void sim_money_free(struct ledger *l); /* the memory of the staged rows */
 
-/* ---- ledger_write.c ---- */
+/* ---- tables_write.c ---- */
 
 /* Makes the staged rows the tables' own. */
 void sim_apply(struct ledger *l);

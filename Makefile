@@ -7,7 +7,8 @@
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
 #   tests/support/*.c         linked into each of them
-#   tests/sim/*.c             linked into tests/unit/test_turns and test_idle_turns in place of the ledger and the clock of waits
+#   tests/sim/*.c             linked into tests/unit/test_turns and test_idle_turns in place of the ledger and the clock of waits;
+#                             the tables and what checks them also into all others
 #   tests/sim/cell_*.c        with linearize.c and sim_journal.c linked into tests/unit/test_cell_sim, and
 #                             with bugs that tests/sim/mutate plants into build/asan/mutants/NAME
 #   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
@@ -120,7 +121,8 @@ WEB = $(shell find web)
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 LEAKS = $(call objects,tests/support/leaks.c)
-SUPPORT = $(filter-out $(LEAKS),$(call objects,$(wildcard tests/support/*.c)))
+# The paper ledger of tests/support has the tables of the simulated one.
+SUPPORT = $(filter-out $(LEAKS),$(call objects,$(wildcard tests/support/*.c tests/sim/tables*.c tests/sim/check*.c)))
 CELL_SIM_SOURCES = $(wildcard tests/sim/cell_*.c tests/sim/linearize.c tests/sim/sim_journal.c)
 CELL_SIM = $(call objects,$(CELL_SIM_SOURCES))
 SIM = $(call objects,$(filter-out $(CELL_SIM_SOURCES),$(wildcard tests/sim/*.c)))

@@ -3,14 +3,21 @@
 
 #include <stdlib.h>
 
+#include "rules/best.h"
+#include "rules/view_holds.h"
 #include "sim/tables.h"
 
 /* ---- folding ---- */
 
 void fold_init(struct fold *f, const struct sim_ledger *ledger, int64_t event)
 {
-    const struct event_def *def = sim_event(ledger, event)->def;
-    *f = (struct fold){.event = event};
+    const struct sim_event *e = sim_event(ledger, event);
+    const struct event_def *def = e->def;
+    *f = (struct fold){.event = event, .def = def};
+    if (!e->log.n) { /* else its first row says so */
+        f->status = def->status;
+        f->at = e->clock.now;
+    }
     f->seats = hf_alloc(def->n_seats * sizeof *f->seats);
     f->areas = hf_alloc(def->areas.n * sizeof *f->areas);
 }
@@ -20,6 +27,7 @@ void fold_close(struct fold *f)
     free(f->seats);
     free(f->areas);
     vec_close(&f->holds);
+    vec_close(&f->payments);
 }
 
 static int hold_order(const void *key, const void *hold)
@@ -104,9 +112,21 @@ static void fold_channel(struct folded_seat *seat, const struct audit_row *row)
         assert_int_equal(seat->channel, 0);
 }
 
+/* A row about places: they are somebody's, or blocked and released with new fences (I5). */
+static void check_place(const struct fold *f, const struct audit_row *row)
+{
+    bool blocks = row->cause == CAUSE_BLOCK || row->cause == CAUSE_UNBLOCK;
+    assert_int_equal(row->hold == 0, blocks);
+    assert_int_equal(row->booking, row->to == SEAT_BOOKED ? row->hold : 0);
+    if (blocks)
+        assert_true(row->fence >= f->fence);
+}
+
 static void fold_seat(struct fold *f, const struct audit_row *row)
 {
     struct folded_seat *seat = &f->seats[row->item];
+    check_place(f, row);
+    assert_int_equal(row->quantity, 1);
     assert_int_equal(seat->status, row->from);
     assert_true(seat->hold == 0 || seat->hold == row->hold); /* only its owner gives it away: I1 */
     assert_int_equal(seat->last_seq, row->prev);
@@ -134,11 +154,21 @@ static void fold_area_channel(struct fold *f, const struct audit_row *row)
 static void fold_area(struct fold *f, const struct audit_row *row)
 {
     struct folded_area *area = &f->areas[row->item];
+    check_place(f, row);
+    assert_int_not_equal(row->from, row->to);
+    assert_true(row->quantity > 0 && row->fence);
+    assert_in_range(row->channel, 0, CHANNELS_MAX);
+    if (row->from != SEAT_BLOCKED && row->to != SEAT_BLOCKED)
+        assert_int_equal(row->channel, 0);
     area->held += row->quantity * ((row->to == SEAT_HELD) - (row->from == SEAT_HELD));
     area->booked += row->quantity * ((row->to == SEAT_BOOKED) - (row->from == SEAT_BOOKED));
     area->blocked[row->channel] +=
         row->quantity * ((row->to == SEAT_BLOCKED) - (row->from == SEAT_BLOCKED));
+    int64_t taken = area->held + area->booked;
+    for (int i = 0; i <= CHANNELS_MAX; i++)
+        taken += area->blocked[i];
     assert_true(area->held >= 0 && area->booked >= 0 && area->blocked[row->channel] >= 0);
+    assert_true(taken <= f->def->areas.v[row->item].capacity); /* at every row: I2 */
     fold_area_channel(f, row);
     fold_place(f, row);
 }
@@ -147,24 +177,55 @@ static void fold_area(struct fold *f, const struct audit_row *row)
  * without payment, which stands with the row of its hold. */
 static void fold_booking(struct fold *f, const struct audit_row *row)
 {
+    static const unsigned after[] = {
+        [BOOKING_NONE] = 1u << BOOKING_PENDING | 1u << BOOKING_CONFIRMED,
+        [BOOKING_PENDING] =
+            1u << BOOKING_CONFIRMED | 1u << BOOKING_FAILED | 1u << BOOKING_CANCELLED,
+        [BOOKING_CONFIRMED] = 1u << BOOKING_CANCELLED,
+        [BOOKING_FAILED] = 0,
+        [BOOKING_CANCELLED] = 0};
     struct folded_hold *hold = folded_hold(f, row->hold);
-    bool is_new = row->from == BOOKING_NONE;
+    bool is_new = row->from == BOOKING_NONE, is_sale = is_new && row->to == BOOKING_CONFIRMED;
     assert_non_null(hold);
+    assert_int_equal(row->booking, row->hold);
     assert_true(hold->booking == (enum booking_status)row->from ||
                 (is_new && hold->booking == BOOKING_FAILED));
-    if (!is_new || row->to == BOOKING_PENDING) {
-        assert_int_equal(hold->last_seq, row->prev);
+    assert_true(after[row->from] & 1u << row->to);
+    assert_int_equal(row->quantity, hold->places);
+    assert_int_equal(row->prev, is_sale ? 0 : hold->last_seq);
+    if (!is_sale)
         hold->last_seq = row->seq;
+    if (row->to == BOOKING_PENDING) {
+        assert_true(row->fence > f->fence); /* the number of its payment */
+        *vec_push(&f->payments) = (struct folded_payment){
+            .payment = HOLD_KEY(row->event, row->fence), .status = PAYMENT_CREATING};
+    } else {
+        assert_int_equal(row->fence, hold->fence);
     }
     hold->booking = (enum booking_status)row->to;
     hold->is_capturing = false;
     hold->payment = row->to == BOOKING_PENDING ? HOLD_KEY(row->event, row->fence) : 0;
 }
 
+static struct folded_payment *folded_payment(const struct fold *f, int64_t payment)
+{
+    for (size_t i = 0; i < f->payments.n; i++)
+        if (f->payments.v[i].payment == payment)
+            return &f->payments.v[i];
+    return NULL;
+}
+
 static void fold_payment(struct fold *f, const struct audit_row *row)
 {
     struct folded_hold *hold = folded_hold(f, row->hold);
+    struct folded_payment *payment = folded_payment(f, HOLD_KEY(row->event, row->fence));
     assert_non_null(hold);
+    assert_non_null(payment);
+    assert_int_equal(row->booking, row->hold);
+    assert_int_equal(payment->status, row->from);
+    assert_true(!payment->amount || payment->amount == row->quantity);
+    payment->status = (enum payment_status)row->to;
+    payment->amount = row->quantity;
     assert_int_equal(hold->last_seq, row->prev);
     hold->last_seq = row->seq;
     if (HOLD_KEY(row->event, row->fence) == hold->payment)
@@ -195,9 +256,26 @@ static void fold_hold(struct fold *f, const struct audit_row *row)
     hold->last_seq = row->seq;
     if (hold->status == HOLD_ACTIVE) /* I4: from its expiry on it can only expire */
         assert_int_equal(row->cause == CAUSE_EXPIRE, row->at >= hold->until);
+    if (row->cause != CAUSE_HOLD && row->cause != CAUSE_CHANGE)
+        assert_int_equal(row->quantity, hold->places);
+    hold->places = row->quantity;
     hold->status = (enum hold_status)row->to;
     hold->fence = row->fence;
     hold->until = row->until;
+}
+
+static void fold_event(struct fold *f, const struct audit_row *row)
+{
+    static const enum audit_cause causes[] = {[EVENT_OPEN] = CAUSE_OPEN,
+                                              [EVENT_CLOSED] = CAUSE_CLOSE,
+                                              [EVENT_ARCHIVED] = CAUSE_ARCHIVE,
+                                              [EVENT_CANCELLED] = CAUSE_CANCEL};
+    assert_int_equal(f->status, row->from);
+    if (row->from)
+        assert_int_equal(row->cause, row->to == row->from ? CAUSE_CHANGE : causes[row->to]);
+    else
+        assert_int_equal(row->cause, CAUSE_CREATE);
+    f->status = (enum event_status)row->to;
 }
 
 static void fold_object(struct fold *f, const struct audit_row *row)
@@ -213,8 +291,7 @@ static void fold_object(struct fold *f, const struct audit_row *row)
         fold_hold(f, row);
         return;
     case AUDIT_EVENT:
-        assert_int_equal(f->status, row->from);
-        f->status = (enum event_status)row->to;
+        fold_event(f, row);
         return;
     case AUDIT_BOOKING:
         fold_booking(f, row);
@@ -244,6 +321,13 @@ static void fold_to(struct fold *f, const struct sim_event *e, int64_t seq)
         fold_row(f, &e->log.v[f->seq]);
 }
 
+void fold_log(struct fold *f, const struct sim_ledger *ledger)
+{
+    const struct sim_event *e = sim_event(ledger, f->event);
+    fold_to(f, e, (int64_t)e->log.n);
+    assert_int_equal(e->holds.n, f->holds.n);
+}
+
 /* ---- the ledger ---- */
 
 static void check_places(const struct folded_hold *f, const uint32_t *seats, uint32_t n_seats,
@@ -257,11 +341,15 @@ static void check_places(const struct folded_hold *f, const uint32_t *seats, uin
         assert_memory_equal(areas, f->areas, n_areas * sizeof *areas);
 }
 
-static void check_active_hold(const struct fold *f, const struct hold_row *row)
+static void check_active_hold(const struct fold *f, const struct sim_event *e,
+                              const struct hold_row *row)
 {
     for (uint32_t i = 0; i < row->n_seats; i++) {
         assert_int_equal(f->seats[row->seats[i]].status, SEAT_HELD);
         assert_int_equal(f->seats[row->seats[i]].hold, row->id.key);
+        uint32_t channel = f->seats[row->seats[i]].channel;
+        assert_true(channel == 0 || channel == row->channel);
+        assert_int_equal(e->seats[row->seats[i]].told.expires_at, row->expires_at);
     }
 }
 
@@ -281,6 +369,7 @@ static void check_prices(const struct hold_row *row)
     int64_t sum = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < row->n_prices; i++) {
+        assert_true(row->prices[i].n > 0);
         n += row->prices[i].n;
         sum += row->prices[i].price * row->prices[i].n;
     }
@@ -300,7 +389,8 @@ static void check_merged(const struct sim_ledger *ledger, const struct hold_row 
     assert_int_not_equal(carrier->booking.status, BOOKING_NONE);
 }
 
-static void check_hold_row(const struct folded_hold *f, const struct sim_hold *hold)
+static void check_hold_row(const struct sim_ledger *ledger, const struct folded_hold *f,
+                           const struct sim_hold *hold)
 {
     const struct hold_row *row = &hold->row;
     assert_int_equal(row->id.key, f->key);
@@ -314,8 +404,12 @@ static void check_hold_row(const struct folded_hold *f, const struct sim_hold *h
         assert_int_not_equal(f->booking, BOOKING_NONE);
     if (f->booking == BOOKING_CONFIRMED)
         assert_int_equal(row->status, HOLD_CONFIRMED);
-    if (f->booking == BOOKING_PENDING)
+    assert_int_equal(is_booked(f), sim_is_booked(ledger, hold));
+    if (f->booking == BOOKING_PENDING) {
         assert_int_equal(hold->booking.payment, f->payment);
+        assert_non_null(sim_payment(ledger, f->key, f->payment));
+    }
+    assert_int_equal(f->places, places_count(row->n_seats, row->areas, row->n_areas));
     check_places(f, row->seats, row->n_seats, row->areas, row->n_areas);
     check_prices(row);
 }
@@ -340,50 +434,85 @@ static int64_t check_blocks(const struct folded_area *f, const struct area_block
     return sum;
 }
 
-static struct places check_holds(const struct fold *f, const struct sim_event *e)
+/* What holds have of an area. */
+static struct places sum_area(const struct fold *f, const struct sim_event *e, uint32_t area)
 {
-    struct places seats = {0}, areas = {0};
-    assert_int_equal(e->holds.n, f->holds.n);
+    struct places sum = {0};
     for (size_t i = 0; i < e->holds.n; i++) {
-        const struct sim_hold *hold = &e->holds.v[i];
-        const struct hold_row *row = &hold->row;
-        uint32_t in_areas = places_count(0, row->areas, row->n_areas);
-        check_hold_row(&f->holds.v[i], hold);
-        if (row->status == HOLD_ACTIVE) {
-            check_active_hold(f, row);
-            seats.held += row->n_seats;
-            areas.held += in_areas;
-        } else if (is_booked(&f->holds.v[i])) {
-            check_booked_hold(e, hold);
-            seats.booked += row->n_seats;
-            areas.booked += in_areas;
+        const struct hold_row *row = &e->holds.v[i].row;
+        for (uint32_t k = 0; k < row->n_areas; k++) {
+            int64_t n = row->areas[k].area == area ? row->areas[k].quantity : 0;
+            sum.held += row->status == HOLD_ACTIVE ? n : 0;
+            sum.booked += is_booked(&f->holds.v[i]) ? n : 0;
         }
     }
-    for (size_t i = 0; i < e->def->areas.n; i++) {
+    return sum;
+}
+
+static void check_areas(const struct fold *f, const struct sim_event *e)
+{
+    for (uint32_t i = 0; i < e->def->areas.n; i++) {
         const struct sim_area *area = &e->areas[i];
+        const struct places sum = sum_area(f, e, i);
         assert_int_equal(area->held, f->areas[i].held);
         assert_int_equal(area->booked, f->areas[i].booked);
+        assert_int_equal(area->held, sum.held);
+        assert_int_equal(area->booked, sum.booked);
         assert_in_range(area->held + area->booked + check_blocks(&f->areas[i], &area->blocks), 0,
                         e->def->areas.v[i].capacity); /* I2 */
-        areas.held -= area->held;
-        areas.booked -= area->booked;
     }
-    assert_int_equal(areas.held, 0);
-    assert_int_equal(areas.booked, 0);
+}
+
+/* Returns the seats that holds have. */
+static struct places check_holds(const struct sim_ledger *ledger, const struct fold *f,
+                                 const struct sim_event *e)
+{
+    struct places seats = {0};
+    for (size_t i = 0; i < e->holds.n; i++) {
+        const struct sim_hold *hold = &e->holds.v[i];
+        check_hold_row(ledger, &f->holds.v[i], hold);
+        check_merged(ledger, &hold->row);
+        if (hold->row.status == HOLD_ACTIVE) {
+            check_active_hold(f, e, &hold->row);
+            seats.held += hold->row.n_seats;
+        } else if (is_booked(&f->holds.v[i])) {
+            check_booked_hold(e, hold);
+            seats.booked += hold->row.n_seats;
+        }
+    }
     return seats;
+}
+
+static void check_payments(const struct fold *f, const struct sim_ledger *ledger)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ledger->payments.n; i++) {
+        const struct payment_row *row = &ledger->payments.v[i];
+        if (HOLD_EVENT(row->id.key) != f->event)
+            continue;
+        const struct folded_payment *folded = folded_payment(f, row->payment);
+        assert_non_null(folded);
+        assert_int_equal(row->status, folded->status);
+        assert_true(!folded->amount || folded->amount == row->amount);
+        n++;
+    }
+    assert_int_equal(n, f->payments.n);
 }
 
 void check_ledger(struct fold *f, const struct sim_ledger *ledger)
 {
     const struct sim_event *e = sim_event(ledger, f->event);
-    fold_to(f, e, (int64_t)e->log.n);
+    fold_log(f, ledger);
     assert_int_equal(e->clock.seq, f->seq);
-    assert_true(e->clock.fence >= f->fence); /* the log does not name all numbers */
+    if (ledger->payments.n || ledger->jobs.n) /* the log does not name all numbers of theirs */
+        assert_true(e->clock.fence >= f->fence);
+    else
+        assert_int_equal(e->clock.fence, f->fence);
     assert_int_equal(e->clock.now, f->at);
     assert_int_equal(e->def->status, f->status);
-    struct places owned = check_holds(f, e);
-    for (size_t i = 0; i < e->holds.n; i++)
-        check_merged(ledger, &e->holds.v[i].row);
+    struct places owned = check_holds(ledger, f, e);
+    check_areas(f, e);
+    check_payments(f, ledger);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         const struct sim_seat *seat = &e->seats[i];
         const struct folded_seat *want = &f->seats[i];
@@ -391,6 +520,9 @@ void check_ledger(struct fold *f, const struct sim_ledger *ledger)
         assert_int_equal(seat->hold, want->status == SEAT_BOOKED ? want->hold : 0);
         assert_int_equal(seat->channel, seat->status == SEAT_AVAILABLE ? 0 : want->channel);
         assert_int_equal(seat->sold_to != 0, seat->status == SEAT_BOOKED);
+        assert_int_equal(seat->told.status, want->status);
+        assert_int_equal(seat->told.channel, want->channel);
+        assert_int_equal(seat->told.hold, want->hold);
         owned.held -= f->seats[i].status == SEAT_HELD;
         owned.booked -= f->seats[i].status == SEAT_BOOKED;
     }
@@ -416,7 +548,8 @@ static void check_seat(const struct fold *f, const struct view *v, const struct 
     assert_int_equal(seat_shown_until(shown), hold ? hold->expires_at : 0);
 }
 
-static void check_view_holds(const struct fold *f, const struct view *v, const struct event *e)
+static void check_view_holds(const struct fold *f, const struct sim_ledger *ledger,
+                             const struct view *v, const struct event *e)
 {
     for (size_t i = 0; i < f->holds.n; i++) {
         const struct folded_hold *want = &f->holds.v[i];
@@ -433,6 +566,11 @@ static void check_view_holds(const struct fold *f, const struct view *v, const s
         assert_int_equal(hold->due.key, want->until);
         assert_int_equal(hold->pending, 0);
         assert_int_not_equal(hold->due.place, 0);
+        const struct hold_row *row = &sim_hold(ledger, want->key)->row; /* what never changes */
+        assert_int_equal(hold->max_expires_at, row->max_expires_at);
+        assert_int_equal(hold->client, row->client);
+        assert_int_equal(hold->channel, row->channel);
+        assert_int_equal(hold->owner, owner_hash(e, row->owner, row->owner_len));
         check_places(want, hold->seats, hold->n_seats, hold->areas, hold->n_areas);
     }
 }
@@ -456,7 +594,7 @@ static void check_owners(const struct fold *f, const struct sim_ledger *ledger,
         for (const struct hold *h = view_owner_holds(v, owner); h; h = h->owner_next)
             listed += places_count(h->n_seats, h->areas, h->n_areas);
         assert_int_equal(listed, held);
-        if (owner && e->terms->max_per_owner)
+        if (owner && e->terms->max_per_owner && !e->stale)
             assert_int_equal(view_owner_places(v, owner), held + booked);
     }
 }
@@ -479,12 +617,45 @@ static void check_terms(const struct event *e, const struct sim_event *stored)
     assert_int_equal(e->sales_close_at, e->terms->sales_close_at);
 }
 
-void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s)
+/* What is shown of the event as a whole, and what best available could choose. */
+static void check_counts(const struct fold *f, struct event *e)
 {
-    const struct event *e = engine_event(s->engine, f->event);
-    const struct view *v = engine_worker(s->engine, f->event)->view;
-    if (!e || e->stale)
-        return;
+    struct event_counts shown;
+    uint32_t seats[SEAT_BLOCKED + 1] = {0}, found, available;
+    int64_t held = 0, booked = 0, blocked = 0;
+    for (uint32_t i = 0; i < e->def->n_seats; i++)
+        seats[f->seats[i].status]++;
+    for (size_t i = 0; i < e->def->areas.n; i++) {
+        held += f->areas[i].held;
+        booked += f->areas[i].booked;
+        blocked += e->areas[i].blocked;
+    }
+    event_read_counts(e, &shown);
+    assert_int_equal(shown.seq, f->seq);
+    assert_int_equal(shown.held, seats[SEAT_HELD] + held);
+    assert_int_equal(shown.booked, seats[SEAT_BOOKED] + booked);
+    assert_int_equal(shown.blocked, seats[SEAT_BLOCKED] + blocked);
+    assert_int_equal(shown.available,
+                     event_def_capacity(e->def) - shown.held - shown.booked - shown.blocked);
+    best_find(e, &(struct best_want){.quantity = 1, .section = -1}, &found, &available);
+    assert_int_equal(available, seats[SEAT_AVAILABLE]);
+}
+
+void check_deadlines(const struct view *v)
+{
+    const struct hold_table *t = view_hold_table(v);
+    struct heap_node *const *nodes = t->deadlines.nodes.v;
+    for (size_t i = 0; i < t->deadlines.nodes.n; i++) {
+        assert_int_equal(nodes[i]->place, i + 1);
+        assert_int_equal(nodes[i]->key, heap_item(nodes[i], struct hold, due)->expires_at);
+        if (i)
+            assert_true(nodes[(i - 1) / 2]->key <= nodes[i]->key);
+    }
+}
+
+void check_event(struct fold *f, const struct sim_ledger *ledger, const struct view *v,
+                 struct event *e)
+{
     fold_to(f, sim_event(ledger, f->event), e->seq);
     assert_int_equal(e->clock.seq, f->seq);
     assert_true(e->clock.fence >= f->fence);
@@ -500,13 +671,24 @@ void check_view(struct fold *f, const struct sim_ledger *ledger, const struct se
         int64_t blocked = check_blocks(&f->areas[i], &e->areas[i].blocks);
         assert_int_equal(e->areas[i].blocked, blocked);
         assert_int_equal(e->areas[i].blocked_shown, blocked);
+        assert_int_equal(e->areas[i].booked_shown, f->areas[i].booked);
         assert_int_equal(e->areas[i].available, e->def->areas.v[i].capacity - f->areas[i].held -
                                                     f->areas[i].booked - blocked);
         assert_int_equal(e->areas[i].pending, 0);
     }
-    check_view_holds(f, v, e);
+    check_counts(f, e);
+    check_view_holds(f, ledger, v, e);
     check_owners(f, ledger, v, e);
     check_terms(e, sim_event(ledger, f->event));
+}
+
+void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s)
+{
+    const struct view *v = engine_worker(s->engine, f->event)->view;
+    struct event *e = engine_event(s->engine, f->event);
+    check_deadlines(v);
+    if (e && !e->stale)
+        check_event(f, ledger, v, e);
 }
 
 bool is_caught_up(const struct fold *f, const struct sim_ledger *ledger, const struct server *s)

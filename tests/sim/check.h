@@ -20,6 +20,7 @@ struct folded_area {
 struct folded_hold {
     int64_t key, fence, until, last_seq;
     int64_t payment; /* of its pending booking; 0: none */
+    int64_t places;  /* how many it has, as its last row says */
     enum hold_status status;
     enum booking_status booking;
     bool is_capturing; /* the pending booking has its places, and its money is captured */
@@ -29,25 +30,38 @@ struct folded_hold {
     uint32_t n_areas;
     uint32_t area_channel; /* that the places of its areas are blocked for otherwise; 0: none */
 };
+struct folded_payment {
+    int64_t payment, amount; /* amount 0: the log has not said */
+    enum payment_status status;
+};
 /* The log of one event, folded up to `seq`. */
 struct fold {
+    const struct event_def *def;
     int64_t event, seq, fence, at;
     enum event_status status;
     struct folded_seat *seats;
     struct folded_area *areas;
     VEC(struct folded_hold) holds; /* ascending by key */
+    VEC(struct folded_payment) payments;
 };
 void fold_init(struct fold *f, const struct sim_ledger *ledger, int64_t event);
 void fold_close(struct fold *f);
 
-/* Folds what was logged since the last check, and claims: the log has no gap (I11), every row of it
- * follows from those before, the event's rows are the folded log, every seat has at most one live
+/* Folds what was logged since, and claims that the log has no gap (I11) and that every row of it
+ * follows from those before. */
+void fold_log(struct fold *f, const struct sim_ledger *ledger);
+/* The same, and claims: the event's rows are the folded log, every seat has at most one live
  * owner or one buyer (I1), a hold has all its places or none (I6), ends at its expiry (I4), areas
  * are not oversold (I2), and what is taken out of a channel returns to it. */
 void check_ledger(struct fold *f, const struct sim_ledger *ledger);
-/* Folds up to the view's seq, and claims that the server shows and decides on nothing else, with
- * the terms of that moment or later ones.  An event that is marked stale is not looked at: it will
- * be loaded again before it is used. */
+/* Folds up to the view's seq, and claims that the view shows and decides on nothing else, with the
+ * terms of that moment or later ones. */
+void check_event(struct fold *f, const struct sim_ledger *ledger, const struct view *v,
+                 struct event *e);
+/* Claims that every hold of the view stands in the heap of deadlines with its own. */
+void check_deadlines(const struct view *v);
+/* The same for the view of a server.  An event that is marked stale is not looked at: it will be
+ * loaded again before it is used. */
 void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
 /* Does the server have all of the ledger's log of this event? */
 bool is_caught_up(const struct fold *f, const struct sim_ledger *ledger, const struct server *s);

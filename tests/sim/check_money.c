@@ -42,6 +42,12 @@ static void check_intent_job(const struct sim_ledger *ledger, const struct payme
     if (!wanted && p->received && job)
         wanted = JOB_CANCEL;
     assert_int_equal(job ? job->kind : 0, wanted);
+    if (!job)
+        return;
+    assert_int_equal(job->status, JOB_OWED);
+    assert_int_equal(job->payment_no, p->payment);
+    if (job->kind == JOB_CREATE || job->kind == JOB_CAPTURE)
+        assert_int_equal(job->amount, p->amount);
 }
 
 void check_money(const struct sim_ledger *ledger)
@@ -55,6 +61,9 @@ void check_money(const struct sim_ledger *ledger)
         if (p->received && !confirmed) /* I9 */
             assert_true(sums.returned + sums.owed >= p->received || sums.failed >= REFUND_TRIES);
         assert_true(!confirmed || (p->received == p->amount && !p->is_wrong));
+        bool secret_is_of_use =
+            payment_is_open(p->status) && booking_of(ledger, p) == BOOKING_PENDING;
+        assert_true(secret_is_of_use || !*p->client_secret);
         check_intent_job(ledger, p);
     }
     for (size_t i = 0; i < ledger->refunds.n; i++) {
@@ -63,8 +72,11 @@ void check_money(const struct sim_ledger *ledger)
         if (f->status != REFUND_OWED)
             continue;
         owed++;
+        assert_true(f->is_ours && f->amount > 0);
         assert_non_null(job);
         assert_int_equal(job->kind, JOB_REFUND);
+        assert_int_equal(job->refund, f->refund);
+        assert_int_equal(job->payment_no, f->payment);
         assert_int_equal(job->amount, f->amount);
     }
     for (size_t i = 0; i < ledger->jobs.n; i++)

@@ -1,6 +1,5 @@
 /* Connections, transactions, locks, time and faults of the simulated ledger; see ledger.h.  Reads
- * are in ledger_read.c, writes in tables_write.c, what is about money in tables_money.c and
- * ledger_jobs.c. */
+ * are in ledger_read.c, those about money in ledger_jobs.c; the tables are those of tables.h. */
 #include "sim/ledger.h"
 
 #include <stdlib.h>
@@ -26,25 +25,6 @@ struct sim_ledger *sim_ledger_new(const char *name, const struct clock *clock, b
     return sim;
 }
 
-static void event_close(struct sim_event *e)
-{
-    for (size_t i = 0; i < e->holds.n; i++) {
-        hold_row_close(&e->holds.v[i].row);
-        booking_row_close(&e->holds.v[i].booking);
-    }
-    vec_close(&e->holds);
-    vec_close(&e->log);
-    for (size_t i = 0; e->def && i < e->def->areas.n; i++)
-        vec_close(&e->areas[i].blocks.list);
-    for (size_t i = 0; i < e->past.n; i++)
-        event_terms_close(&e->past.v[i].terms);
-    vec_close(&e->past);
-    free(e->seats);
-    free(e->areas);
-    free(e->heads_seqs);
-    event_def_free(e->def);
-}
-
 void sim_ledger_free(struct sim_ledger *sim)
 {
     if (!sim)
@@ -54,13 +34,7 @@ void sim_ledger_free(struct sim_ledger *sim)
     while (*link != sim)
         link = &(*link)->next;
     *link = sim->next;
-    for (size_t i = 0; i < sim->events.n; i++)
-        event_close(&sim->events.v[i]);
-    for (size_t i = 0; i < sim->keys.n; i++)
-        key_row_close(&sim->keys.v[i]);
-    vec_close(&sim->events);
-    vec_close(&sim->keys);
-    sim_money_close(sim);
+    sim_tables_close(sim);
     free(sim);
 }
 
@@ -161,23 +135,7 @@ void ledger_close(struct ledger *l)
     while (*link != l)
         link = &(*link)->next;
     *link = l->next;
-    vec_close(&l->staged.clocks);
-    vec_close(&l->staged.events);
-    vec_close(&l->staged.seats);
-    vec_close(&l->staged.areas);
-    vec_close(&l->staged.holds_new);
-    vec_close(&l->staged.holds);
-    vec_close(&l->staged.places);
-    vec_close(&l->staged.merges);
-    vec_close(&l->staged.bookings_new);
-    vec_close(&l->staged.bookings);
-    vec_close(&l->staged.sales);
-    vec_close(&l->staged.sales_undone);
-    vec_close(&l->staged.audit);
-    vec_close(&l->staged.heads);
-    vec_close(&l->staged.keys);
-    vec_close(&l->staged_events);
-    sim_money_free(l);
+    sim_staged_close(l);
     free(l);
 }
 
@@ -293,6 +251,48 @@ enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, struct hf_err 
     if (catalogue->locked_by)
         return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the lock");
     catalogue->clock.now = now > catalogue->clock.now ? now : catalogue->clock.now + 1;
+    return HF_OK;
+}
+
+/* ---- writes ---- */
+
+/* An INSERT of a key that another transaction has inserted waits for the end of that one. */
+static bool must_wait_for_key(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (const struct ledger *other = l->sim->connections; other; other = other->next)
+        for (size_t i = 0; other != l && i < other->staged.keys.n; i++)
+            for (size_t k = 0; k < b->keys.n; k++)
+                if (memcmp(other->staged.keys.v[i].hash, b->keys.v[k].hash, KEY_HASH_SIZE) == 0)
+                    return true;
+    return false;
+}
+
+enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
+{
+    hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
+    enum hf_status status = sim_enter(l, SIM_WRITE, err);
+    if (status != HF_OK)
+        return status;
+    if (must_wait_for_key(l, b))
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction inserts the key");
+    if (sim_money_must_wait(l, b))
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the rows");
+    const char *table = sim_write(l, b);
+    return table ? hf_err_set(err, HF_LEDGER_SURPRISE, "%s", table) : HF_OK;
+}
+
+enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
+                                   const char *actor, struct hf_err *err)
+{
+    hf_check(actor_is_valid(actor, strlen(actor)));
+    enum hf_status status = sim_enter(l, SIM_WRITE, err);
+    if (status != HF_OK)
+        return status;
+    hf_check(sim_event(l->sim, 0)->locked_by == l);
+    def->id.key = (int64_t)(l->sim->events.n + l->staged_events.n);
+    def->created_at = now;
+    def->status = EVENT_OPEN;
+    *vec_push(&l->staged_events) = sim_def_copy(def);
     return HF_OK;
 }
 

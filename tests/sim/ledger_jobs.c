@@ -7,19 +7,6 @@
 
 /* ---- bookings and their money ---- */
 
-void sim_money_read(const struct sim_ledger *sim, int64_t booking, struct money *ret)
-{
-    for (size_t i = 0; i < sim->payments.n; i++)
-        if (sim->payments.v[i].id.key == booking)
-            *vec_push(&ret->payments) = sim->payments.v[i];
-    for (size_t i = 0; i < sim->refunds.n; i++)
-        if (sim->refunds.v[i].booking == booking)
-            *vec_push(&ret->refunds) = sim->refunds.v[i];
-    for (size_t i = 0; i < sim->jobs.n; i++)
-        if (sim->jobs.v[i].booking == booking && sim->jobs.v[i].status == JOB_OWED)
-            *vec_push(&ret->jobs) = sim->jobs.v[i];
-}
-
 enum hf_status ledger_money_read(struct ledger *l, int64_t booking, struct money *ret,
                                  struct hf_err *err)
 {

@@ -52,28 +52,6 @@ static void order_since(struct log_since *since)
         qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
 }
 
-static void read_wanted(const struct sim_ledger *sim, const struct batch_read *r)
-{
-    for (size_t i = 0; i < r->keys.n; i++) {
-        const struct key_row *row = sim_key(sim, r->keys.v[i].hash);
-        if (row && row->created_at > r->now - KEY_KEPT_MS)
-            *r->keys.v[i].ret = sim_key_copy(row);
-    }
-    for (size_t i = 0; i < r->holds.n; i++) {
-        const struct sim_hold *hold = sim_hold(sim, r->holds.v[i].hold);
-        if (!hold)
-            continue;
-        *r->holds.v[i].ret = sim_hold_read(sim, hold);
-        if (r->holds.v[i].ret_booking && hold->booking.id.key)
-            *r->holds.v[i].ret_booking = sim_booking_read(sim, &hold->booking);
-        if (r->holds.v[i].ret_money)
-            sim_money_read(sim, r->holds.v[i].hold, r->holds.v[i].ret_money);
-    }
-    for (size_t i = 0; i < r->webhooks.n; i++)
-        if (sim_webhook(sim, r->webhooks.v[i].id))
-            *r->webhooks.v[i].ret_known = true;
-}
-
 enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct hf_err *err)
 {
     VEC(struct clock_row) known = {0}; /* the seqs and fences that the view has */
@@ -87,7 +65,7 @@ enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct 
         read_since(l->sim, r, i, known.v[i].seq, known.v[i].fence);
     order_since(&r->since);
     if (status == HF_OK)
-        read_wanted(l->sim, r);
+        sim_wanted_read(l->sim, r);
     vec_close(&known);
     return status;
 }
@@ -96,7 +74,7 @@ enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r, 
 {
     enum hf_status status = sim_enter(l, SIM_BATCH_READ, err);
     if (status == HF_OK)
-        read_wanted(l->sim, r);
+        sim_wanted_read(l->sim, r);
     return status;
 }
 
@@ -274,12 +252,7 @@ enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
     const struct sim_event *e = sim_event(l->sim, event);
     for (size_t i = 0; status == HF_OK && i < e->holds.n; i++) {
         const struct hold_row *row = &e->holds.v[i].row;
-        const struct booking_row *booking = &e->holds.v[i].booking;
-        const struct payment_row *payment = sim_payment(l->sim, row->id.key, booking->payment);
-        bool is_booked =
-            booking->status == BOOKING_CONFIRMED ||
-            (booking->status == BOOKING_PENDING && payment->status == PAYMENT_CAPTURING);
-        if (row->status == HOLD_CONFIRMED && is_booked && row->owner)
+        if (row->owner && sim_is_booked(l->sim, &e->holds.v[i]))
             owner(ctx, row->owner, row->owner_len,
                   places_count(row->n_seats, row->areas, row->n_areas));
     }

@@ -12,15 +12,6 @@ void provider_close(struct provider *p)
     vec_close(&p->letters);
 }
 
-int64_t provider_left(const struct provider_intent *intent)
-{
-    int64_t left = intent->received;
-    for (size_t i = 0; i < intent->n_refunds; i++)
-        if (intent->refunds[i].fact.status != REFUND_FAILED)
-            left -= intent->refunds[i].fact.amount;
-    return left;
-}
-
 /* ---- webhooks ---- */
 
 static struct letter *send(struct provider *p, const struct provider_intent *intent)

@@ -54,7 +54,14 @@ enum job_result provider_call(struct provider *p, const struct job_row *job, int
                               struct fact *ret);
 
 /* What is left of the captured money: refunds that have not failed are gone. */
-int64_t provider_left(const struct provider_intent *intent);
+static inline int64_t provider_left(const struct provider_intent *intent)
+{
+    int64_t left = intent->received;
+    for (size_t i = 0; i < intent->n_refunds; i++)
+        if (intent->refunds[i].fact.status != REFUND_FAILED)
+            left -= intent->refunds[i].fact.amount;
+    return left;
+}
 /* The buyer tries to pay, and may be declined, or hesitate; the amount may be wrong if the provider
  * is mistaken. */
 void provider_pay(struct provider *p, struct provider_intent *intent);

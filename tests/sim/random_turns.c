@@ -260,11 +260,7 @@ static void check_owner_limit(const struct run *r)
         int64_t places = 0;
         for (size_t i = 0; i < e->holds.n; i++) {
             const struct hold_row *row = &e->holds.v[i].row;
-            const struct booking_row *booking = &e->holds.v[i].booking;
-            const struct payment_row *payment =
-                sim_payment(r->world.ledger, row->id.key, booking->payment);
-            bool has = row->status == HOLD_ACTIVE || booking->status == BOOKING_CONFIRMED ||
-                       (booking->status == BOOKING_PENDING && payment->status == PAYMENT_CAPTURING);
+            bool has = row->status == HOLD_ACTIVE || sim_is_booked(r->world.ledger, &e->holds.v[i]);
             if (has && row->owner && strcmp(row->owner, random_owners[k]) == 0)
                 places += places_count(row->n_seats, row->areas, row->n_areas);
         }

@@ -4,6 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void event_close(struct sim_event *e)
+{
+    for (size_t i = 0; i < e->holds.n; i++) {
+        hold_row_close(&e->holds.v[i].row);
+        booking_row_close(&e->holds.v[i].booking);
+    }
+    vec_close(&e->holds);
+    vec_close(&e->log);
+    for (size_t i = 0; e->def && i < e->def->areas.n; i++)
+        vec_close(&e->areas[i].blocks.list);
+    for (size_t i = 0; i < e->past.n; i++)
+        event_terms_close(&e->past.v[i].terms);
+    vec_close(&e->past);
+    free(e->seats);
+    free(e->areas);
+    free(e->heads_seqs);
+    event_def_free(e->def);
+}
+
+void sim_tables_close(struct sim_ledger *sim)
+{
+    for (size_t i = 0; i < sim->events.n; i++)
+        event_close(&sim->events.v[i]);
+    for (size_t i = 0; i < sim->keys.n; i++)
+        key_row_close(&sim->keys.v[i]);
+    vec_close(&sim->events);
+    vec_close(&sim->keys);
+    sim_money_close(sim);
+}
+
 struct sim_event *sim_event(const struct sim_ledger *sim, int64_t event)
 {
     return event >= 0 && event < (int64_t)sim->events.n ? &sim->events.v[event] : NULL;
@@ -64,12 +94,42 @@ const struct booking_row *sim_booking_of(const struct sim_ledger *sim, int64_t b
     return &sim_hold(sim, booking)->booking;
 }
 
+bool sim_is_booked(const struct sim_ledger *sim, const struct sim_hold *hold)
+{
+    const struct booking_row *booking = &hold->booking;
+    if (hold->row.status != HOLD_CONFIRMED || booking->status != BOOKING_PENDING)
+        return hold->row.status == HOLD_CONFIRMED && booking->status == BOOKING_CONFIRMED;
+    return sim_payment(sim, booking->id.key, booking->payment)->status == PAYMENT_CAPTURING;
+}
+
 struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id)
 {
     for (size_t i = 0; i < sim->webhooks.n; i++)
         if (strcmp(sim->webhooks.v[i].event.id, id) == 0)
             return &sim->webhooks.v[i];
     return NULL;
+}
+
+void sim_wanted_read(const struct sim_ledger *sim, const struct batch_read *r)
+{
+    for (size_t i = 0; i < r->keys.n; i++) {
+        const struct key_row *row = sim_key(sim, r->keys.v[i].hash);
+        if (row && row->created_at > r->now - KEY_KEPT_MS)
+            *r->keys.v[i].ret = sim_key_copy(row);
+    }
+    for (size_t i = 0; i < r->holds.n; i++) {
+        const struct sim_hold *hold = sim_hold(sim, r->holds.v[i].hold);
+        if (!hold)
+            continue;
+        *r->holds.v[i].ret = sim_hold_read(sim, hold);
+        if (r->holds.v[i].ret_booking && hold->booking.id.key)
+            *r->holds.v[i].ret_booking = sim_booking_read(sim, &hold->booking);
+        if (r->holds.v[i].ret_money)
+            sim_money_read(sim, r->holds.v[i].hold, r->holds.v[i].ret_money);
+    }
+    for (size_t i = 0; i < r->webhooks.n; i++)
+        if (sim_webhook(sim, r->webhooks.v[i].id))
+            *r->webhooks.v[i].ret_known = true;
 }
 
 /* ---- copies ---- */

@@ -1,5 +1,6 @@
-/* The tables of the simulated ledger and its connections.  Shared by the files of this folder;
- * tests look at the tables to compare them with what servers show. */
+/* The tables of the simulated ledger and its connections: rows in arrays, the conditions of the
+ * ledger's statements, and the storing of a batch.  ledger.h builds the interface of src/ledger on
+ * them; the paper ledger of the tests of the rules (support/paper.h) uses them without it. */
 #ifndef HF_TESTS_SIM_TABLES_H
 #define HF_TESTS_SIM_TABLES_H
 
@@ -12,6 +13,12 @@ struct sim_seat {
     uint32_t channel;
     int64_t sold_to; /* the row of sold_seats: a booking; 0: none */
     int64_t head;    /* as stored */
+    /* as the batches say, which also tell of holds */
+    struct {
+        enum seat_status status;
+        uint32_t channel;
+        int64_t hold, expires_at;
+    } told;
 };
 
 struct sim_area {
@@ -94,6 +101,9 @@ HF_MUST_USE enum hf_status sim_lock(struct ledger *l, struct clock_row *rows, si
                                     int64_t *ret_now, struct hf_err *err);
 int64_t sim_wall_ms(const struct sim_ledger *sim);
 
+void sim_tables_close(struct sim_ledger *sim);
+/* Adds an event that has no log yet, with the next key; it takes over `def`. */
+struct sim_event *sim_event_add(struct sim_ledger *sim, struct event_def *def, int64_t now);
 /* NULL if there is no such row. */
 struct sim_event *sim_event(const struct sim_ledger *sim, int64_t event);
 struct sim_hold *sim_hold(const struct sim_ledger *sim, int64_t hold);
@@ -105,6 +115,11 @@ struct job_row *sim_job(const struct sim_ledger *sim, int64_t booking, int64_t j
 const struct booking_row *sim_booking_of(const struct sim_ledger *sim, int64_t booking,
                                          int64_t payment);
 struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id);
+/* Are the places of the hold booked?  They are while its money is captured, too. */
+bool sim_is_booked(const struct sim_ledger *sim, const struct sim_hold *hold);
+
+/* Reads r->keys, r->holds and r->webhooks. */
+void sim_wanted_read(const struct sim_ledger *sim, const struct batch_read *r);
 
 /* Copies that own their memory. */
 struct hold_row sim_hold_copy(const struct hold_row *row);
@@ -121,7 +136,7 @@ struct event_def *sim_def_copy(const struct event_def *def);
 void sim_blocks_copy(const struct area_blocks *from, struct area_blocks *to);
 bool sim_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
 
-/* ---- tables_money.c and ledger_jobs.c: payments, refunds, jobs and webhooks ---- */
+/* ---- tables_money.c: payments, refunds, jobs and webhooks ---- */
 
 void sim_money_close(struct sim_ledger *sim);
 /* Adds the rows about the money of a booking. */
@@ -142,9 +157,13 @@ void sim_money_free(struct ledger *l); /* the memory of the staged rows */
 
 /* ---- tables_write.c ---- */
 
+/* Stages the batch.  Returns NULL, or the name of the table whose row does not meet the condition
+ * of its statement; then nothing is staged. */
+const char *sim_write(struct ledger *l, const struct ledger_batch *b);
 /* Makes the staged rows the tables' own. */
 void sim_apply(struct ledger *l);
 /* Forgets the staged rows. */
 void sim_discard(struct ledger *l);
+void sim_staged_close(struct ledger *l); /* their memory */
 
 #endif

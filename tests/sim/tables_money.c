@@ -1,5 +1,5 @@
 /* Payments, refunds, jobs and webhooks of the simulated ledger: the conditions of a batch's rows,
- * staging and storing.  ledger_jobs.c has the reads.  Each condition is that of the statement in
+ * staging and storing.  ledger_jobs.c has most reads.  Each condition is that of the statement in
  * ledger/statements.h; a row that is named twice in one statement does not meet it, since
  * PostgreSQL changes such a row once. */
 #include <string.h>
@@ -15,6 +15,19 @@ void sim_money_close(struct sim_ledger *sim)
     vec_close(&sim->refunds);
     vec_close(&sim->jobs);
     vec_close(&sim->webhooks);
+}
+
+void sim_money_read(const struct sim_ledger *sim, int64_t booking, struct money *ret)
+{
+    for (size_t i = 0; i < sim->payments.n; i++)
+        if (sim->payments.v[i].id.key == booking)
+            *vec_push(&ret->payments) = sim->payments.v[i];
+    for (size_t i = 0; i < sim->refunds.n; i++)
+        if (sim->refunds.v[i].booking == booking)
+            *vec_push(&ret->refunds) = sim->refunds.v[i];
+    for (size_t i = 0; i < sim->jobs.n; i++)
+        if (sim->jobs.v[i].booking == booking && sim->jobs.v[i].status == JOB_OWED)
+            *vec_push(&ret->jobs) = sim->jobs.v[i];
 }
 
 /* ---- conditions ---- */
@@ -93,25 +106,22 @@ bool sim_refunds_fit(const struct ledger *l, const struct ledger_batch *b)
     return true;
 }
 
-static bool has_job(const struct ledger *l, const struct ledger_batch *b, const struct job_row *j)
-{
-    for (size_t i = 0; i < b->jobs_put.n; i++)
-        if (b->jobs_put.v[i].booking == j->booking && b->jobs_put.v[i].job == j->job)
-            return true;
-    return sim_job(l->sim, j->booking, j->job) != NULL;
-}
-
 bool sim_jobs_fit(const struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->jobs_put.n; i++) {
-        check_lock(l, b->jobs_put.v[i].booking);
+        const struct job_row *put = &b->jobs_put.v[i];
+        const struct job_row *row = sim_job(l->sim, put->booking, put->job);
+        check_lock(l, put->booking);
+        hf_check(!row || row->payment_no == put->payment_no); /* JOB_PUT leaves it as it is */
+        for (size_t k = 0; k < b->jobs.n; k++)
+            hf_check(b->jobs.v[k].row.job != put->job); /* which one would count? */
         for (size_t k = 0; k < i; k++)
             if (b->jobs_put.v[k].job == b->jobs_put.v[i].job)
                 return false;
     }
     for (size_t i = 0; i < b->jobs.n; i++) {
         check_lock(l, b->jobs.v[i].row.booking);
-        if (!has_job(l, b, &b->jobs.v[i].row))
+        if (!sim_job(l->sim, b->jobs.v[i].row.booking, b->jobs.v[i].row.job))
             return false;
         for (size_t k = 0; k < i; k++)
             if (b->jobs.v[k].row.job == b->jobs.v[i].row.job &&

@@ -1,7 +1,6 @@
-/* What a transaction of the simulated ledger writes.  ledger_write checks the condition of every
- * row against the committed tables, which the transaction's locks keep as they are, and stages the
- * rows; sim_apply stores them at the commit.  Both go through the tables in the order of the real
- * ledger_write. */
+/* What a transaction writes.  sim_write checks the condition of every row against the committed
+ * tables, which the transaction's locks keep as they are, and stages the rows; sim_apply stores
+ * them at the commit.  Both go through the tables in the order of the real ledger_write. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,9 +43,12 @@ static bool keys_fit(const struct ledger *l, const struct ledger_batch *b)
 
 static bool events_fit(const struct ledger *l, const struct ledger_batch *b)
 {
-    for (size_t i = 0; i < b->events.n; i++)
+    for (size_t i = 0; i < b->events.n; i++) {
         if (locked_event(l, b->events.v[i].event)->def->status != b->events.v[i].from)
             return false;
+        for (size_t k = 0; k < i; k++)
+            hf_check(b->events.v[k].event != b->events.v[i].event);
+    }
     return true;
 }
 
@@ -64,11 +66,14 @@ static bool seats_fit(const struct ledger *l, const struct ledger_batch *b)
         hf_check(i == 0 || b->seats.v[i - 1].seat < w->seat);
         if (!row)
             return false;
+        hf_check(row->told.status == w->from && row->told.channel == w->channel_before &&
+                 row->told.hold == w->hold_before);
         if (!w->row_changes)
             continue;
         if (row->status != seat_row_status(w->from, w->channel_before) ||
             row->hold != (w->from == SEAT_BOOKED ? w->hold_before : 0))
             return false;
+        hf_check(row->fence <= w->row_fence);
     }
     return true;
 }
@@ -85,9 +90,14 @@ static bool areas_fit(const struct ledger *l, const struct ledger_batch *b)
         if (row->held != w->held_before || row->booked != w->booked_before ||
             !sim_blocks_equal(&row->blocks, &w->blocks_before))
             return false;
-        for (size_t k = 0; k < w->blocks->list.n; k++)
-            taken += w->blocks->list.v[k].places;
+        for (size_t k = 0; k < w->blocks->list.n; k++) {
+            const struct area_block *block = &w->blocks->list.v[k];
+            hf_check(block->places > 0 && (k == 0 || block[-1].channel < block->channel));
+            taken += block->places;
+        }
         hf_check(w->held >= 0 && w->booked >= 0 && taken <= e->def->areas.v[w->area].capacity);
+        for (size_t k = 0; k < i; k++)
+            hf_check(b->areas.v[k].event != w->event || b->areas.v[k].area != w->area);
     }
     return true;
 }
@@ -129,6 +139,7 @@ static bool holds_fit(const struct ledger *l, const struct ledger_batch *b)
         const struct hold_row *row = find_hold(l, b, w->hold);
         if (!row || row->status != w->from || row->fence != w->fence_before)
             return false;
+        hf_check(row->last_seq == w->seq_before);
         for (size_t k = 0; k < i; k++)
             if (b->holds.v[k].hold == w->hold)
                 return false;
@@ -281,17 +292,6 @@ static bool audit_fits(const struct ledger *l, const struct ledger_batch *b)
     return fits;
 }
 
-/* An INSERT of a key that another transaction has inserted waits for the end of that one. */
-static bool must_wait_for_key(const struct ledger *l, const struct ledger_batch *b)
-{
-    for (const struct ledger *other = l->sim->connections; other; other = other->next)
-        for (size_t i = 0; other != l && i < other->staged.keys.n; i++)
-            for (size_t k = 0; k < b->keys.n; k++)
-                if (memcmp(other->staged.keys.v[i].hash, b->keys.v[k].hash, KEY_HASH_SIZE) == 0)
-                    return true;
-    return false;
-}
-
 /* ---- staging ---- */
 
 #define stage(list, from)                                                                          \
@@ -382,7 +382,7 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
         *vec_push(&staged->keys) = sim_key_copy(&b->keys.v[i]);
 }
 
-enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
+const char *sim_write(struct ledger *l, const struct ledger_batch *b)
 {
     static const struct {
         const char *table;
@@ -408,34 +408,11 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"payment_events", sim_webhooks_fit},
         {"log", audit_fits},
     };
-    hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
-    enum hf_status status = sim_enter(l, SIM_WRITE, err);
-    if (status != HF_OK)
-        return status;
-    if (must_wait_for_key(l, b))
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction inserts the key");
-    if (sim_money_must_wait(l, b))
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the rows");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (!tables[i].fits(l, b))
-            return hf_err_set(err, HF_LEDGER_SURPRISE, "%s", tables[i].table);
+            return tables[i].table;
     stage_all(&l->staged, b);
-    return HF_OK;
-}
-
-enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
-                                   const char *actor, struct hf_err *err)
-{
-    hf_check(actor_is_valid(actor, strlen(actor)));
-    enum hf_status status = sim_enter(l, SIM_WRITE, err);
-    if (status != HF_OK)
-        return status;
-    (void)locked_event(l, 0);
-    def->id.key = (int64_t)(l->sim->events.n + l->staged_events.n);
-    def->created_at = now;
-    def->status = EVENT_OPEN;
-    *vec_push(&l->staged_events) = sim_def_copy(def);
-    return HF_OK;
+    return NULL;
 }
 
 void sim_discard(struct ledger *l)
@@ -468,6 +445,27 @@ void sim_discard(struct ledger *l)
     sim_money_discard(l);
 }
 
+void sim_staged_close(struct ledger *l)
+{
+    vec_close(&l->staged.clocks);
+    vec_close(&l->staged.events);
+    vec_close(&l->staged.seats);
+    vec_close(&l->staged.areas);
+    vec_close(&l->staged.holds_new);
+    vec_close(&l->staged.holds);
+    vec_close(&l->staged.places);
+    vec_close(&l->staged.merges);
+    vec_close(&l->staged.bookings_new);
+    vec_close(&l->staged.bookings);
+    vec_close(&l->staged.sales);
+    vec_close(&l->staged.sales_undone);
+    vec_close(&l->staged.audit);
+    vec_close(&l->staged.heads);
+    vec_close(&l->staged.keys);
+    vec_close(&l->staged_events);
+    sim_money_free(l);
+}
+
 /* ---- storing ---- */
 
 static void note_terms(struct sim_event *e)
@@ -477,23 +475,29 @@ static void note_terms(struct sim_event *e)
     event_terms_copy(&e->def->terms, &past->terms);
 }
 
-static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
+struct sim_event *sim_event_add(struct sim_ledger *sim, struct event_def *def, int64_t now)
 {
     struct sim_event *e = vec_push(&sim->events);
     hf_check(def->id.key == (int64_t)sim->events.n - 1);
     e->def = def;
-    e->clock = (struct clock_row){.event = def->id.key, .seq = 1, .now = def->created_at};
+    e->clock = (struct clock_row){.event = def->id.key, .now = now};
     e->seats = hf_alloc(def->n_seats * sizeof *e->seats);
     e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
     e->heads_seqs = hf_alloc((def->n_seats / HEADS_CHUNK + 1) * sizeof *e->heads_seqs);
+    note_terms(e);
+    return e;
+}
+
+static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
+{
+    struct sim_event *e = sim_event_add(sim, def, def->created_at);
     *vec_push(&e->log) = (struct audit_row){.event = def->id.key,
-                                            .seq = 1,
+                                            .seq = ++e->clock.seq,
                                             .at = def->created_at,
                                             .object = AUDIT_EVENT,
                                             .cause = CAUSE_CREATE,
                                             .item = -1,
                                             .to = EVENT_OPEN};
-    note_terms(e);
 }
 
 static void apply_key(struct sim_ledger *sim, struct key_row *staged)
@@ -512,6 +516,10 @@ static void apply_seats(const struct ledger *l, const struct ledger_batch *b)
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
         struct sim_seat *seat = find_seat(l, w->seat);
+        seat->told.status = w->to;
+        seat->told.channel = w->channel;
+        seat->told.hold = w->hold;
+        seat->told.expires_at = w->expires_at;
         if (!w->row_changes)
             continue;
         seat->status = seat_row_status(w->to, w->channel);

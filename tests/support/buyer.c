@@ -11,26 +11,6 @@
 
 /* ---- the other server ---- */
 
-static struct event_def *copy_of(const struct event_def *def)
-{
-    struct event_def *copy = def_new(def->terms.name);
-    event_terms_close(&copy->terms);
-    event_terms_copy(&def->terms, &copy->terms);
-    for (size_t s = 0; s < def->sections.n; s++) {
-        struct section_def *section = vec_push(&copy->sections);
-        section->name = hf_strndup(def->sections.v[s].name, strlen(def->sections.v[s].name));
-        for (size_t r = 0; r < def->sections.v[s].rows.n; r++)
-            def_row(copy, def->sections.v[s].rows.v[r].name, def->sections.v[s].rows.v[r].seats);
-    }
-    for (size_t a = 0; a < def->areas.n; a++) {
-        struct area_def *area = vec_push(&copy->areas);
-        *area = def->areas.v[a];
-        area->name = hf_strndup(area->name, strlen(area->name));
-    }
-    copy->id = def->id;
-    return copy;
-}
-
 /* The paper ledger as the other server reads it. */
 static struct paper paper_of_twin(const struct shop *s, struct paper_event *room)
 {
@@ -54,7 +34,7 @@ static void add_wanted(struct shop *s, struct log_since *since)
     struct hold_keys wanted = {0};
     catch_up_wants(s->twin, since, &wanted);
     for (size_t i = 0; i < wanted.list.n; i++)
-        *vec_push(&since->holds) = paper_hold(&s->paper, wanted.list.v[i])->row;
+        *vec_push(&since->holds) = *paper_hold(&s->paper, wanted.list.v[i]);
     if (since->holds.n > 1)
         qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
     vec_close(&wanted.list);
@@ -65,14 +45,15 @@ static void add_wanted(struct shop *s, struct log_since *since)
 static void follow(struct shop *s)
 {
     struct paper *p = &s->paper;
+    const struct sim_event *stored = sim_event(&p->ledger, 1);
     struct log_since since = {0};
     struct paper_event room;
     struct paper twin = paper_of_twin(s, &room);
     struct buf ours = {0}, theirs = {0};
     for (; s->n_seen < p->audit.n; s->n_seen++)
         *vec_push(&since.audit) = p->audit.v[s->n_seen];
-    for (size_t i = 0; i < p->holds.n; i++) {
-        const struct hold_row *row = &p->holds.v[i].row;
+    for (size_t i = 0; i < stored->holds.n; i++) {
+        const struct hold_row *row = &stored->holds.v[i].row;
         if (HOLD_FIRST_FENCE(row->id.key) > s->twin->clock.fence &&
             (row->status == HOLD_ACTIVE || row->status == HOLD_CONFIRMED))
             *vec_push(&since.holds) = *row;
@@ -82,7 +63,7 @@ static void follow(struct shop *s)
         paper_reload(&twin, s->twin);
     else
         assert_true(catch_up(s->view, s->twin, &since));
-    s->twin->clock = s->twin->draft = p->events.v[0].clock;
+    s->twin->clock = s->twin->draft = stored->clock;
     paper_dump(p, &ours);
     paper_dump(&twin, &theirs);
     assert_string_equal(ours.data, theirs.data);
@@ -101,7 +82,8 @@ void shop_init(struct shop *s, struct event_def *def)
     s->paper.decision->notices = ~0u;
     s->event = paper_event(&s->paper, def);
     s->view = view_new();
-    s->twin = view_install(s->view, event_new(copy_of(def), &s->paper.events.v[0].clock));
+    s->twin =
+        view_install(s->view, event_new(sim_def_copy(def), &sim_event(&s->paper.ledger, 1)->clock));
 }
 
 void shop_close(struct shop *s)
@@ -252,7 +234,7 @@ enum verdict buyer_refunded(struct buyer *b, int64_t amount)
 
 const struct hold_row *buyer_hold_row(const struct buyer *b)
 {
-    return &paper_hold(&b->shop->paper, b->hold.key)->row;
+    return paper_hold(&b->shop->paper, b->hold.key);
 }
 
 enum hold_status buyer_hold_status(const struct buyer *b) { return buyer_hold_row(b)->status; }
@@ -268,11 +250,11 @@ enum booking_status buyer_booking(const struct buyer *b)
 
 const struct payment_row *buyer_payment(const struct buyer *b)
 {
-    const struct paper *p = &b->shop->paper;
-    for (size_t i = 0; i < p->payments.n; i++)
-        if (p->payments.v[i].row.id.key == b->payment.key &&
-            id_secret_equal(p->payments.v[i].row.id.secret, b->payment.secret))
-            return &p->payments.v[i].row;
+    const struct sim_ledger *l = &b->shop->paper.ledger;
+    for (size_t i = 0; i < l->payments.n; i++)
+        if (l->payments.v[i].id.key == b->payment.key &&
+            id_secret_equal(l->payments.v[i].id.secret, b->payment.secret))
+            return &l->payments.v[i];
     return NULL;
 }
 
@@ -283,7 +265,7 @@ const struct job_row *buyer_job(const struct buyer *b)
 
 const struct refund_row *buyer_refund(const struct buyer *b)
 {
-    const struct paper *p = &b->shop->paper;
+    const struct sim_ledger *p = &b->shop->paper.ledger;
     const struct refund_row *newest = NULL;
     for (size_t i = 0; i < p->refunds.n; i++)
         if (p->refunds.v[i].payment == buyer_payment(b)->payment && p->refunds.v[i].is_ours &&
@@ -295,7 +277,7 @@ const struct refund_row *buyer_refund(const struct buyer *b)
 size_t buyer_refunds(const struct buyer *b)
 {
     size_t n = 0;
-    for (size_t i = 0; i < b->shop->paper.refunds.n; i++)
-        n += b->shop->paper.refunds.v[i].payment == buyer_payment(b)->payment;
+    for (size_t i = 0; i < b->shop->paper.ledger.refunds.n; i++)
+        n += b->shop->paper.ledger.refunds.v[i].payment == buyer_payment(b)->payment;
     return n;
 }

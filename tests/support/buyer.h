@@ -5,7 +5,7 @@
 #ifndef HF_TESTS_SUPPORT_BUYER_H
 #define HF_TESTS_SUPPORT_BUYER_H
 
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 struct shop {
     struct paper paper;

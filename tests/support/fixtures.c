@@ -352,4 +352,28 @@ void ask_key(struct ask *a, const char *key, const char *request)
     hash_text(request, a->c.key.request);
 }
 
+void ask_render(const struct command *c, struct buf *out)
+{
+    buf_str(out, verdict_name(c->verdict));
+    switch (c->kind) {
+    case CMD_HOLD_CONFIRM: {
+        const struct booking_row *b = &c->confirm.booking;
+        buf_printf(out, " %lld %lld %lld", (long long)b->id.key, (long long)b->fence,
+                   (long long)b->amount);
+        break;
+    }
+    case CMD_HOLD_CREATE:
+    case CMD_HOLD_RENEW:
+    case CMD_HOLD_CHANGE:
+    case CMD_HOLD_EVICT: {
+        const struct hold_row *h = command_hold(c);
+        buf_printf(out, " %lld %lld %lld", (long long)h->id.key, (long long)h->fence,
+                   (long long)h->expires_at);
+        break;
+    }
+    default:
+        break;
+    }
+}
+
 void ask_close(struct ask *a) { command_close(&a->c); }

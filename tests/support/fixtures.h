@@ -1,6 +1,5 @@
-/* Shared parts of the unit tests: seeds, temporary directories, layouts, commands, and the paper
- * ledger, which does the worker's part around decide.c without a database.  Include this file
- * first: it includes cmocka and the headers that cmocka requires before it. */
+/* Shared parts of the unit tests: seeds, temporary directories, layouts and commands.  Include this
+ * file first: it includes cmocka and the headers that cmocka requires before it. */
 #ifndef HF_TESTS_SUPPORT_FIXTURES_H
 #define HF_TESTS_SUPPORT_FIXTURES_H
 
@@ -119,111 +118,7 @@ struct hold_row *command_hold(const struct command *c);
 struct booking_row *command_booking(const struct command *c);
 struct shortage *command_shortage(const struct command *c);
 void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE]);
-
-/* ---- the paper ledger ---- */
-
-struct paper_seat {
-    /* as the batches say */
-    int64_t hold, expires_at;
-    enum seat_status status;
-    uint32_t channel;
-    /* its row; SEAT_AVAILABLE: it has none */
-    enum seat_status row;
-    int64_t row_hold, row_fence;
-    uint32_t row_channel;
-    /* according to the log alone */
-    enum seat_status folded;
-    uint32_t folded_channel;
-    int64_t folded_hold, last_seq;
-};
-struct paper_area {
-    int64_t held, booked, folded_held, folded_booked;
-    struct area_blocks blocks;
-    int64_t folded_blocked[CHANNELS_MAX + 1]; /* places, by channel */
-};
-struct paper_event {
-    struct event *event;
-    struct clock_row clock;
-    struct paper_seat *seats;
-    struct paper_area *areas;
-    size_t n_areas;
-    struct event_terms terms;
-    enum event_status status, folded_status;
-    int64_t folded_seq, folded_fence, folded_at;
-};
-struct paper_hold {
-    struct hold_row row;
-    enum hold_status folded;
-    enum booking_status folded_booking;
-    int64_t folded_fence, folded_until, folded_seq, folded_places;
-};
-
-struct paper_payment {
-    struct payment_row row;
-    enum payment_status folded;
-};
-
-/* A ledger in arrays.  It asserts the conditions that the ledger's statements put into each write.
- */
-struct paper {
-    struct view *view;
-    struct decision *decision;
-    struct random random;
-    int64_t now;
-    size_t expire_max; /* due holds that a batch ends before its commands */
-    VEC(struct paper_event) events;
-    VEC(struct paper_hold) holds;
-    VEC(struct booking_row) bookings;
-    VEC(struct sale_write) sales;
-    VEC(struct booking_row) bookings_past;
-    VEC(struct paper_payment) payments;
-    VEC(struct refund_row) refunds;
-    VEC(struct job_row) jobs;
-    VEC(struct webhook_write) webhooks;
-    VEC(struct audit_row) audit;
-    VEC(struct key_row) keys;
-};
-
-void paper_init(struct paper *p, uint64_t seed);
-void paper_close(struct paper *p);
-/* Takes ownership of `def`; the event gets the next key. */
-struct event *paper_event(struct paper *p, struct event_def *def);
-struct paper_hold *paper_hold(struct paper *p, int64_t key);
-/* The booking of a hold; NULL if there is none. */
-struct booking_row *paper_booking(struct paper *p, int64_t key);
-/* NULL if there is no such row. */
-struct paper_payment *paper_payment(struct paper *p, int64_t payment);
-struct refund_row *paper_refund(struct paper *p, int64_t refund);
-struct job_row *paper_job(const struct paper *p, int64_t job);
-/* Reads the event again from the rows, as the worker does with an event that is stale. */
-void paper_reload(struct paper *p, struct event *e);
-
-/* A batch, in the steps of the worker: paper_begin locks every event and ends due holds;
- * paper_decide reads the rows that a command names, decides it, and stores the answer of a success
- * under its key; paper_commit writes and publishes, paper_fail takes everything back. */
-void paper_begin(struct paper *p);
-/* DEFERRED: the command must wait for the next batch. */
-enum decided { DEFERRED, DECIDED };
-enum decided paper_decide(struct paper *p, struct ask *a);
-void paper_commit(struct paper *p);
-void paper_fail(struct paper *p);
-/* Runs a batch of one command. */
-enum verdict paper_run(struct paper *p, struct ask *a);
-
 /* Renders the bytes that stand for the answer to a command with a key. */
-void paper_render(const struct command *c, struct buf *out);
-
-/* For between batches: asserts I1, I2, I3, I5, I6, I9 and I11, that every call and every refund
- * that the state calls for is owed, and that the view equals the ledger. */
-void paper_check(struct paper *p);
-/* Parts of the above that are about money (paper_money.c). */
-void paper_money_read(struct paper *p, int64_t booking, struct money *ret);
-void paper_money_write(struct paper *p, const struct ledger_batch *b);
-void paper_money_fold(struct paper *p, struct paper_event *pe, const struct audit_row *a);
-void paper_money_check(struct paper *p);
-void paper_money_close(struct paper *p);
-bool paper_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
-/* Prints everything that the worker and other threads can see of the view. */
-void paper_dump(const struct paper *p, struct buf *out);
+void ask_render(const struct command *c, struct buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* Claims about best available: by example, for a whole sale, and while holds change.
  * test_best_model.c compares it with a model. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <stdlib.h>
 #include <string.h>

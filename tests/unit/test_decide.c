@@ -1,7 +1,7 @@
 /* Claims about the rules of holds: every legal and illegal edge of the state machine in
  * rules/operations.h, which commands are deferred to the next batch, what a batch writes, and that
  * a failed batch leaves no trace.  The paper ledger (tests/support/paper.c) plays the worker. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 
@@ -91,7 +91,7 @@ static enum seat_status seat(uint32_t index) { return seat_shown_status(seat_sho
 
 static enum hold_status row_status(const struct grant *g)
 {
-    return paper_hold(&paper, g->id.key)->row.status;
+    return paper_hold(&paper, g->id.key)->status;
 }
 
 /* Runs a batch without commands, which only ends due holds. */
@@ -393,7 +393,7 @@ static void renewal_that_gains_nothing_writes_nothing_and_answers_the_hold_as_it
     assert_int_equal(command_hold(&shorter.c)->expires_at, g.expires_at);
     ask_close(&same);
     ask_close(&shorter);
-    assert_int_equal(paper_hold(&paper, g.id.key)->row.expires_at, g.expires_at);
+    assert_int_equal(paper_hold(&paper, g.id.key)->expires_at, g.expires_at);
     assert_int_equal(renew(&g, 9001), VERDICT_OK);
     paper_check(&paper);
 }
@@ -503,7 +503,7 @@ static void confirming_sells_the_seats_for_good(void **state)
     assert_memory_equal(command_booking(&a.c)->hold_secret, g.id.secret, ID_SECRET_SIZE);
     assert_memory_not_equal(command_booking(&a.c)->id.secret, g.id.secret, ID_SECRET_SIZE);
     assert_ptr_equal(command_booking(&a.c)->reference, a.c.confirm.reference);
-    assert_int_equal(paper.sales.n, 2);
+    assert_int_equal(paper_sales(&paper), 2);
     ask_close(&a);
     paper_check(&paper);
     advance_ms(100 * DEF_TTL_MS);
@@ -518,7 +518,7 @@ static void no_confirm_at_the_expiry(void **state)
     struct grant g = grant(0);
     advance_ms(DEF_TTL_MS);
     assert_int_equal(confirm(&g), VERDICT_HOLD_EXPIRED);
-    assert_int_equal(paper.bookings.n, 0);
+    assert_int_equal(paper_bookings(&paper), 0);
 }
 
 static void a_wrong_fence_sells_nothing(void **state)
@@ -528,7 +528,7 @@ static void a_wrong_fence_sells_nothing(void **state)
     assert_int_equal(confirm_fenced(&g, g.fence - 1, false), VERDICT_STALE_FENCE);
     assert_int_equal(confirm_fenced(&g, g.fence + 1, false), VERDICT_STALE_FENCE);
     assert_int_equal(confirm_fenced(&g, g.fence + 1, true), VERDICT_STALE_FENCE);
-    assert_int_equal(paper.bookings.n, 0);
+    assert_int_equal(paper_bookings(&paper), 0);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
     assert_int_equal(confirm(&g), VERDICT_CREATED);
     paper_check(&paper);
@@ -673,7 +673,7 @@ static void a_hold_expired_by_this_batch_is_rescued_in_it(void **state)
         advance_ms(DEF_TTL_MS);
         assert_int_equal(rescue(&g), VERDICT_CREATED);
         assert_int_equal(row_status(&g), HOLD_CONFIRMED);
-        assert_int_equal(paper_hold(&paper, g.id.key)->row.fence, g.fence + 1);
+        assert_int_equal(paper_hold(&paper, g.id.key)->fence, g.fence + 1);
         paper_check(&paper);
     }
 }
@@ -686,7 +686,7 @@ static void a_rescue_asked_twice_in_a_batch_sells_once(void **state)
         advance_ms(DEF_TTL_MS);
         if (expired_before)
             run_empty_batch();
-        size_t sold = paper.bookings.n;
+        size_t sold = paper_bookings(&paper);
         struct ask first, second;
         ask_confirm(&first, hall, &g.id, g.fence, true);
         ask_confirm(&second, hall, &g.id, g.fence, true);
@@ -696,7 +696,7 @@ static void a_rescue_asked_twice_in_a_batch_sells_once(void **state)
         paper_commit(&paper);
         assert_int_equal(paper_run(&paper, &second), VERDICT_OK);
         assert_int_equal(command_booking(&second.c)->fence, command_booking(&first.c)->fence);
-        assert_int_equal(paper.bookings.n, sold + 1);
+        assert_int_equal(paper_bookings(&paper), sold + 1);
         ask_close(&first);
         ask_close(&second);
         paper_check(&paper);
@@ -809,7 +809,7 @@ static void a_repeat_gets_the_first_answer_s_bytes(void **state)
     assert_int_equal(again.c.key.answer_code, VERDICT_CREATED);
     assert_int_equal(again.c.key.answer.len, first.c.key.answer.len);
     assert_memory_equal(again.c.key.answer.data, first.c.key.answer.data, first.c.key.answer.len);
-    assert_int_equal(paper.holds.n, 1);
+    assert_int_equal(sim_event(&paper.ledger, 1)->holds.n, 1);
     ask_close(&first);
     ask_close(&again);
 }
@@ -875,7 +875,7 @@ static void a_refusal_is_not_kept_and_is_judged_anew(void **state)
     assert_int_equal(paper_decide(&paper, &b), DECIDED);
     paper_commit(&paper);
     assert_int_equal(b.c.verdict, VERDICT_SEAT_TAKEN);
-    assert_int_equal(paper.keys.n, 0);
+    assert_int_equal(paper.ledger.keys.n, 0);
     assert_int_equal(release(&g), VERDICT_OK);
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     assert_false(a.c.key.replayed);
@@ -902,7 +902,7 @@ static void a_key_lasts_a_day(void **state)
     ask_key(&a, "k", "POST seat 1");
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
-    assert_int_equal(paper.keys.n, 1);
+    assert_int_equal(paper.ledger.keys.n, 1);
 }
 
 static void keys_whose_hashes_collide_are_told_apart(void **state)
@@ -926,7 +926,7 @@ static void keys_whose_hashes_collide_are_told_apart(void **state)
         ask_close(&again);
     }
     paper_commit(&paper);
-    assert_int_equal(paper.keys.n, SEATS);
+    assert_int_equal(paper.ledger.keys.n, SEATS);
     for (uint32_t i = 0; i < SEATS; i++)
         ask_close(&asks[i]);
 }
@@ -1042,7 +1042,7 @@ static void the_log_has_no_gaps_and_fences_only_grow(void **state)
     assert_int_equal(rescue(&a), VERDICT_CREATED);
     struct grant d = grant(3);
     assert_true(a.fence < b.fence && b.fence < c.fence);
-    assert_int_equal(paper_hold(&paper, a.id.key)->row.fence, c.fence + 1);
+    assert_int_equal(paper_hold(&paper, a.id.key)->fence, c.fence + 1);
     assert_int_equal(d.fence, c.fence + 2);
     for (size_t i = 0; i < paper.audit.n; i++)
         assert_int_equal(paper.audit.v[i].seq, i + 1);

@@ -2,7 +2,7 @@
  * counted by area, and seats that best available chooses.  Decide never grants more places than an
  * area has, and never answers "sold out" while a due hold still occupies places.  The paper ledger
  * (tests/support/paper.c) plays the worker. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Claims about other places for a hold (PATCH): all or nothing, what is kept and what is paid, and
  * that a failed batch leaves no trace.  The paper ledger (tests/support/paper.c) plays the worker.
  */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 
@@ -73,7 +73,7 @@ static enum verdict run(struct ask *a)
 
 static void begin_change(struct ask *a, const struct grant *g)
 {
-    ask_change(a, hall, &g->id, paper_hold(&paper, g->id.key)->row.fence);
+    ask_change(a, hall, &g->id, paper_hold(&paper, g->id.key)->fence);
 }
 
 static enum verdict add(const struct grant *g, uint32_t seat)
@@ -94,7 +94,7 @@ static void set_price(uint32_t index, int64_t price)
 
 static const struct hold_row *row_of(const struct grant *g)
 {
-    return &paper_hold(&paper, g->id.key)->row;
+    return paper_hold(&paper, g->id.key);
 }
 
 static enum seat_status seat(uint32_t index) { return seat_shown_status(seat_shown(hall, index)); }

@@ -1,7 +1,7 @@
 /* Claims about channels and about sales that are taken back: blocked places that only sellers hold,
  * where they go afterwards, and what a cancelled booking frees.  The paper ledger
  * (tests/support/paper.c) plays the worker. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -186,10 +186,10 @@ static void they_return_to_their_channel_when_the_sale_is_cancelled(void **state
     struct grant g = grant(3, HOUSE);
     struct id booking = sell(&g);
     assert_int_equal(seat(3), SEAT_BOOKED);
-    assert_int_equal(paper.sales.n, 1);
+    assert_int_equal(paper_sales(&paper), 1);
     paper_check(&paper);
     assert_int_equal(cancel(&booking), VERDICT_OK);
-    assert_int_equal(paper.sales.n, 0);
+    assert_int_equal(paper_sales(&paper), 0);
     assert_int_equal(seat(3), SEAT_BLOCKED);
     assert_int_equal(blocked(HOUSE), 5);
     assert_int_equal(hall->areas[FLOOR].booked, 0);
@@ -264,9 +264,9 @@ static void blocking_for_another_channel_moves_them(void **state)
     make_house();
     assert_int_equal(block(CMD_SEATS_BLOCK, 3, "club"), VERDICT_OK);
     assert_int_equal(create(3, HOUSE), VERDICT_SEAT_TAKEN);
-    int64_t fence = paper.events.v[0].clock.fence;
+    int64_t fence = sim_event(&paper.ledger, 1)->clock.fence;
     assert_int_equal(block(CMD_SEATS_BLOCK, 3, "club"), VERDICT_OK);
-    assert_int_equal(paper.events.v[0].clock.fence, fence); /* repeating is harmless */
+    assert_int_equal(sim_event(&paper.ledger, 1)->clock.fence, fence); /* repeating is harmless */
     struct grant g = grant(0, 0);
     assert_int_equal(block(CMD_SEATS_BLOCK, 0, "club"), VERDICT_SEAT_TAKEN);
     (void)g;

@@ -1,6 +1,6 @@
 /* Claims about owners: how many places one may have, held and booked together, and how a hold that
  * an owner has already is resumed.  The paper ledger (tests/support/paper.c) plays the worker. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 
@@ -354,7 +354,7 @@ static void a_hold_of_a_label_that_only_looks_the_same_is_not_resumed(void **sta
 {
     (void)state;
     struct grant g = grant("ada", 0, 2);
-    struct hold_row *row = &paper_hold(&paper, g.id.key)->row;
+    struct hold_row *row = paper_hold(&paper, g.id.key);
     ((char *)(uintptr_t)row->owner)[0] = 'A'; /* the view goes by the hash of "ada" */
     assert_int_equal(resume("ada", 0, 2, 0), VERDICT_SEAT_TAKEN);
 }

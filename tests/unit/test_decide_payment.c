@@ -79,8 +79,9 @@ static enum seat_status seat(uint32_t index)
 static size_t notices(enum notice notice)
 {
     size_t n = 0;
-    for (size_t i = 0; i < shop.paper.jobs.n; i++)
-        n += shop.paper.jobs.v[i].kind == JOB_NOTIFY && shop.paper.jobs.v[i].notice == notice;
+    for (size_t i = 0; i < shop.paper.ledger.jobs.n; i++)
+        n += shop.paper.ledger.jobs.v[i].kind == JOB_NOTIFY &&
+             shop.paper.ledger.jobs.v[i].notice == notice;
     return n;
 }
 
@@ -124,8 +125,8 @@ static void a_hold_near_its_cap_cannot_be_booked(void **state)
     struct buyer late = ada;
     shop_pass_ms(&shop, 1);
     assert_int_equal(buyer_book(&late), VERDICT_RENEWAL_CAP);
-    assert_int_equal(shop.paper.payments.n, 0);
-    assert_int_equal(shop.paper.jobs.n, 0);
+    assert_int_equal(shop.paper.ledger.payments.n, 0);
+    assert_int_equal(shop.paper.ledger.jobs.n, 0);
     assert_int_equal(buyer_hold_status(&late), HOLD_ACTIVE);
     shop_pass_ms(&shop, -1);
     assert_int_equal(buyer_book(&ada), VERDICT_CREATED);
@@ -216,7 +217,7 @@ static void what_costs_nothing_is_confirmed_at_once(void **state)
     assert_int_equal(book_with_minimum(-1), VERDICT_CREATED); /* it needs no provider */
     assert_int_equal(paper_booking(&shop.paper, ada.hold.key)->status, BOOKING_CONFIRMED);
     assert_int_equal(paper_booking(&shop.paper, ada.hold.key)->payment, 0);
-    assert_int_equal(shop.paper.payments.n, 0);
+    assert_int_equal(shop.paper.ledger.payments.n, 0);
     assert_int_equal(notices(NOTICE_BOOKING_CONFIRMED), 1);
     assert_int_equal(seat(0), SEAT_BOOKED);
 }
@@ -333,9 +334,9 @@ static void a_webhook_counts_once(void **state)
                         .webhook = "evt_1"};
     ada_books();
     assert_int_equal(buyer_told(&ada, &news), VERDICT_OK);
-    assert_int_equal(shop.paper.webhooks.n, 1);
-    assert_int_equal(shop.paper.webhooks.v[0].payment, buyer_payment(&ada)->payment);
-    assert_false(shop.paper.webhooks.v[0].is_parked);
+    assert_int_equal(shop.paper.ledger.webhooks.n, 1);
+    assert_int_equal(shop.paper.ledger.webhooks.v[0].payment, buyer_payment(&ada)->payment);
+    assert_false(shop.paper.ledger.webhooks.v[0].is_parked);
     ask_update(&a, shop.event, &ada.payment);
     a.c.update->fact.state = INTENT_CAPTURED;
     a.c.update->fact.received = 5000;
@@ -383,8 +384,8 @@ static void another_accounts_intent_changes_nothing(void **state)
     ask_close(&a);
     assert_int_equal(buyer_booking(&ada), BOOKING_PENDING);
     assert_int_equal(buyer_payment(&ada)->received, 0);
-    assert_int_equal(shop.paper.webhooks.n, 1);
-    assert_true(shop.paper.webhooks.v[0].is_parked);
+    assert_int_equal(shop.paper.ledger.webhooks.n, 1);
+    assert_true(shop.paper.ledger.webhooks.v[0].is_parked);
 }
 
 /* ---- manual capture ---- */
@@ -525,7 +526,7 @@ static void a_pending_booking_outlives_its_hold_until_its_intent_is_decided(void
         assert_int_equal(notices(NOTICE_BOOKING_FAILED), ending + 1);
         assert_null(buyer_job(&ada));
         /* the intent belongs to one payment */
-        shop.paper.payments.v[shop.paper.payments.n - 1].row.intent[0] = '\0';
+        shop.paper.ledger.payments.v[shop.paper.ledger.payments.n - 1].intent[0] = '\0';
     }
     assert_int_equal(notices(NOTICE_HOLD_EXPIRED), 1);
 }

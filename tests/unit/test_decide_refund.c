@@ -67,8 +67,9 @@ static enum seat_status seat(uint32_t index)
 static size_t notices(enum notice notice)
 {
     size_t n = 0;
-    for (size_t i = 0; i < shop.paper.jobs.n; i++)
-        n += shop.paper.jobs.v[i].kind == JOB_NOTIFY && shop.paper.jobs.v[i].notice == notice;
+    for (size_t i = 0; i < shop.paper.ledger.jobs.n; i++)
+        n += shop.paper.ledger.jobs.v[i].kind == JOB_NOTIFY &&
+             shop.paper.ledger.jobs.v[i].notice == notice;
     return n;
 }
 
@@ -405,7 +406,7 @@ static void numbers_are_never_given_twice(void **state)
     struct news news = {.fact = {.disputed = 100}};
     assert_int_equal(buyer_told(&ada, &news), VERDICT_OK);
     assert_int_equal(buyer_told(&bob, &news), VERDICT_OK);
-    const struct paper *p = &shop.paper;
+    const struct sim_ledger *p = &shop.paper.ledger;
     assert_int_equal(p->refunds.n, 3);
     for (size_t i = 0; i < p->refunds.n; i++)
         for (size_t k = 0; k < i; k++)
@@ -425,7 +426,7 @@ static void a_booking_that_failed_may_be_followed_by_another(void **state)
     assert_int_equal(buyer_booking(&first), BOOKING_FAILED);
     assert_int_equal(buyer_hold_status(&ada), HOLD_ACTIVE);
     assert_int_equal(buyer_book(&ada), VERDICT_CREATED);
-    assert_int_equal(shop.paper.bookings_past.n, 1);
+    assert_int_equal(shop.paper.ledger.bookings_past.n, 1);
     assert_int_equal(buyer_payment(&ada)->status, PAYMENT_CREATING);
     assert_int_equal(buyer_told_captured(&first, 5000), VERDICT_OK); /* what was canceled */
     assert_true(first.alarmed);
@@ -445,7 +446,7 @@ static void a_seller_may_confirm_what_failed_to_be_paid(void **state)
     assert_int_equal(buyer_told_state(&ada, INTENT_CANCELED), VERDICT_OK);
     ask_confirm(&a, shop.event, &ada.hold, ada.fence, false);
     assert_int_equal(shop_do(&shop, &a), VERDICT_CREATED);
-    assert_int_equal(shop.paper.bookings_past.n, 1);
+    assert_int_equal(shop.paper.ledger.bookings_past.n, 1);
     assert_int_equal(buyer_told_captured(&ada, 5000), VERDICT_OK);
     assert_int_equal(buyer_refund(&ada)->amount, 5000); /* it is not that booking's money */
     assert_int_equal(paper_booking(&shop.paper, ada.hold.key)->status, BOOKING_CONFIRMED);
@@ -619,7 +620,7 @@ static void a_refund_counts_by_the_amount_that_the_provider_names(void **state)
     assert_int_equal(buyer_told_refund(&ada, "re_dash", 0, 2000, REFUND_PENDING), VERDICT_OK);
     assert_int_equal(buyer_told_refund(&ada, "re_dash", 0, 2000, REFUND_FAILED), VERDICT_OK);
     assert_int_equal(buyer_told_refund(&ada, "re_ada", refund, 5000, REFUND_SUCCEEDED), VERDICT_OK);
-    assert_int_equal(paper_refund(&shop.paper, refund)->amount, 5000);
+    assert_int_equal(sim_refund(&shop.paper.ledger, ada.hold.key, refund)->amount, 5000);
     assert_int_equal(buyer_payment(&ada)->status, PAYMENT_REFUNDED);
     assert_int_equal(buyer_refunds(&ada),
                      2); /* what was owed for the dashboard's is not any more */
@@ -633,9 +634,9 @@ static void a_notification_ends_delivered_or_failed(void **state)
     for (size_t i = 0; i < 2; i++) {
         ada_pays();
         int64_t notice = 0;
-        for (size_t k = 0; k < shop.paper.jobs.n; k++)
-            if (shop.paper.jobs.v[k].booking == ada.hold.key)
-                notice = shop.paper.jobs.v[k].job;
+        for (size_t k = 0; k < shop.paper.ledger.jobs.n; k++)
+            if (shop.paper.ledger.jobs.v[k].booking == ada.hold.key)
+                notice = shop.paper.ledger.jobs.v[k].job;
         struct ask a;
         ask_update(&a, shop.event, &ada.payment);
         a.c.update->has_payment = false;
@@ -663,14 +664,15 @@ static void the_shop_is_told_only_what_it_wants_to_hear(void **state)
 /* A restore owes a poll of Ada's payment, as src/ledger/restore.c does it. */
 static const struct job_row *owe_poll(void)
 {
-    struct paper_event *pe = &shop.paper.events.v[0];
-    int64_t number = HOLD_KEY(shop.event->def->id.key, ++pe->clock.fence);
-    shop.event->clock = shop.event->draft = pe->clock;
-    *vec_push(&shop.paper.jobs) = (struct job_row){.booking = ada.hold.key,
-                                                   .job = number,
-                                                   .kind = JOB_POLL,
-                                                   .status = JOB_OWED,
-                                                   .payment_no = buyer_payment(&ada)->payment};
+    struct sim_event *stored = sim_event(&shop.paper.ledger, 1);
+    int64_t number = HOLD_KEY(shop.event->def->id.key, ++stored->clock.fence);
+    shop.event->clock = shop.event->draft = stored->clock;
+    *vec_push(&shop.paper.ledger.jobs) =
+        (struct job_row){.booking = ada.hold.key,
+                         .job = number,
+                         .kind = JOB_POLL,
+                         .status = JOB_OWED,
+                         .payment_no = buyer_payment(&ada)->payment};
     return paper_job(&shop.paper, number);
 }
 
@@ -690,7 +692,9 @@ static enum verdict poll_answers(const struct job_row *poll, int64_t returned)
 
 static int64_t returned_of_ada(void)
 {
-    return payment_balance(buyer_payment(&ada), shop.paper.refunds.v, shop.paper.refunds.n).settled;
+    return payment_balance(buyer_payment(&ada), shop.paper.ledger.refunds.v,
+                           shop.paper.ledger.refunds.n)
+        .settled;
 }
 
 static void a_poll_that_is_owed_ends_only_with_an_answer(void **state)
@@ -732,9 +736,9 @@ static void money_that_came_and_went_since_the_backup_buys_nothing(void **state)
     assert_int_equal(buyer_payment(&ada)->status, PAYMENT_REFUNDED);
     assert_int_equal(returned_of_ada(), 5000);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
-    assert_int_equal(shop.paper.jobs.n, notices(NOTICE_BOOKING_FAILED) +
-                                            notices(NOTICE_REFUND_SUCCEEDED) +
-                                            notices(NOTICE_HOLD_EXPIRED));
+    assert_int_equal(shop.paper.ledger.jobs.n, notices(NOTICE_BOOKING_FAILED) +
+                                                   notices(NOTICE_REFUND_SUCCEEDED) +
+                                                   notices(NOTICE_HOLD_EXPIRED));
 }
 
 static void money_that_came_since_the_backup_buys_what_is_free(void **state)

@@ -2,7 +2,7 @@
  * how many places one address may hold.  The paper ledger (tests/support/paper.c) plays the worker.
  */
 #include "base/client_number.h"
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 
@@ -217,7 +217,7 @@ static void a_due_hold_is_ended_before_its_seat_is_blocked(void **state)
     assert_int_equal(paper.decision->expired, 1);
     assert_int_equal(seat(1), SEAT_AVAILABLE); /* the whole hold has ended */
     assert_int_equal(seat(2), SEAT_BLOCKED);
-    assert_int_equal(paper.holds.v[0].row.status, HOLD_EXPIRED);
+    assert_int_equal(sim_event(&paper.ledger, 1)->holds.v[0].row.status, HOLD_EXPIRED);
     paper_check(&paper);
 }
 

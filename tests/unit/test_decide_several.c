@@ -267,7 +267,7 @@ static void a_hold_without_prices_costs_todays(void **state)
     struct buyer b = hold((struct wish){.first = 1, .n = 2, .floor = 1});
     assert_int_equal(set_price(0, 3000), VERDICT_OK);
     assert_int_equal(set_price(1, 800), VERDICT_OK);
-    paper_hold(&shop.paper, b.hold.key)->row.n_prices = 0;
+    paper_hold(&shop.paper, b.hold.key)->n_prices = 0;
     ask_all(&ask, (struct buyer *const[]){&a, &b}, 2);
     paper_begin(&shop.paper);
     assert_int_equal(paper_decide(&shop.paper, &ask), DECIDED);
@@ -285,7 +285,7 @@ static void what_costs_nothing_is_sold_at_once(void **state)
     assert_int_equal(book(&a, &b), VERDICT_CREATED);
     assert_int_equal(n_booked, 2);
     assert_int_equal(buyer_booking(&a), BOOKING_CONFIRMED);
-    assert_int_equal(shop.paper.payments.n, 0);
+    assert_int_equal(shop.paper.ledger.payments.n, 0);
     assert_int_equal(seat(0), SEAT_BOOKED);
     assert_int_equal(seat(6), SEAT_BOOKED);
     assert_int_equal(carrier_of(&b), a.hold.key);

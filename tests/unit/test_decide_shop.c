@@ -7,7 +7,7 @@
  *
  * test_decide_model.c does the same for everything else.  HF_SEED repeats one stream, HF_STEPS sets
  * its length. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 
@@ -578,7 +578,7 @@ static void compare_places(void)
         if (c == 0 || m->number[c])
             assert_int_equal(area_blocked_for(floor, (uint32_t)m->number[c]), m_floor_free(m, c));
     for (int i = 0; i < stream.n_told; i++)
-        compare_hold(&m->holds[i], &paper_hold(&stream.paper, stream.ids[i].key)->row);
+        compare_hold(&m->holds[i], paper_hold(&stream.paper, stream.ids[i].key));
 }
 
 /* ---- batches ---- */

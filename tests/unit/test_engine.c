@@ -63,7 +63,7 @@ static int render(const struct command *c, struct buf *out)
     if (c->kind == CMD_EVENT_CREATE)
         buf_printf(out, "event %lld", (long long)c->event_create.def->id.key);
     else
-        paper_render(c, out);
+        ask_render(c, out);
     return 1 + (int)c->verdict;
 }
 

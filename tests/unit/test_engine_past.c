@@ -57,7 +57,7 @@ static int render(const struct command *c, struct buf *out)
         pthread_cond_wait(&fixture.changed, &fixture.lock);
     fixture.in_render = false;
     pthread_mutex_unlock(&fixture.lock);
-    paper_render(c, out);
+    ask_render(c, out);
     return 1 + (int)c->verdict;
 }
 

@@ -1,7 +1,7 @@
 /* Claims about the feed.  A reader asks for the changes after some seq: folding them onto the state
  * of that seq gives the present state (I13), or the reader is told to read the snapshot.  The
  * memory of a feed has a bound. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Claims about maps of past moments: from the view and the log's later rows, or from an older map
  * and the rows up to the moment, comes the map as it was.  A random history is played by the real
  * rules on the paper ledger (tests/support/paper.c), and the map after each step is noted. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +64,9 @@ static void note(void)
         m->seats[i] = hall->seats[i].status;
     for (size_t i = 0; i < AREAS; i++)
         m->available[i] = hall->areas[i].available;
-    for (size_t i = 0; i < paper.holds.n; i++) {
-        const struct hold_row *row = &paper.holds.v[i].row;
+    const struct sim_event *stored = sim_event(&paper.ledger, 1);
+    for (size_t i = 0; i < stored->holds.n; i++) {
+        const struct hold_row *row = &stored->holds.v[i].row;
         if (row->status != HOLD_ACTIVE || row->expires_at > paper.now)
             continue;
         for (uint32_t s = 0; s < row->n_seats; s++)
@@ -230,9 +231,10 @@ static void rows_that_the_view_does_not_show_yet_are_added(void **state)
             if (row->seq > p->map.seq && row->at <= m->at)
                 assert_true(past_map_redo(p, row));
         }
-        for (size_t h = 0; h < paper.holds.n; h++)
-            if (paper.holds.v[h].row.status == HOLD_ACTIVE &&
-                paper.holds.v[h].row.expires_at <= m->at)
+        const struct sim_event *stored = sim_event(&paper.ledger, 1);
+        for (size_t h = 0; h < stored->holds.n; h++)
+            if (stored->holds.v[h].row.status == HOLD_ACTIVE &&
+                stored->holds.v[h].row.expires_at <= m->at)
                 is_exact = false;
         if (is_exact) {
             assert_map(p, m);

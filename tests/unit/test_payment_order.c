@@ -307,8 +307,8 @@ static void run_job(struct run *r, const struct job_row *job)
 static const struct job_row *next_job(struct run *r)
 {
     const struct job_row *next = NULL;
-    for (size_t i = 0; i < r->shop.paper.jobs.n; i++) {
-        const struct job_row *job = &r->shop.paper.jobs.v[i];
+    for (size_t i = 0; i < r->shop.paper.ledger.jobs.n; i++) {
+        const struct job_row *job = &r->shop.paper.ledger.jobs.v[i];
         if (job->kind != JOB_NOTIFY && job->payment_no == buyer_payment(&r->ada)->payment &&
             (!next || job->due_at < next->due_at))
             next = job;
@@ -347,8 +347,8 @@ static void describe(struct run *r, struct buf *out)
     const struct payment_row *p = buyer_payment(&r->ada);
     const struct booking_row *current = paper_booking(&r->shop.paper, r->ada.hold.key);
     int64_t settled = 0, failed = 0;
-    for (size_t i = 0; i < r->shop.paper.refunds.n; i++) {
-        const struct refund_row *f = &r->shop.paper.refunds.v[i];
+    for (size_t i = 0; i < r->shop.paper.ledger.refunds.n; i++) {
+        const struct refund_row *f = &r->shop.paper.ledger.refunds.v[i];
         settled += f->status == REFUND_SUCCEEDED ? f->amount : 0;
         failed += f->status == REFUND_FAILED;
         assert_true(f->status == REFUND_SUCCEEDED || f->status == REFUND_FAILED);

@@ -1,7 +1,7 @@
 /* Claims about the terms of an event: what a change of them leaves alone, when sales are open, what
  * archiving ends, and what readers on other threads see.  The paper ledger (tests/support/paper.c)
  * plays the worker. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <string.h>
 
@@ -126,7 +126,7 @@ static void holds_that_exist_keep_their_terms(void **state)
     a.c.event_change.terms.hold_max_ms = 3000;
     ask_price(&a, 0, 1);
     assert_int_equal(run(&a), VERDICT_OK);
-    const struct hold_row *row = &paper_hold(&paper, before.id.key)->row;
+    const struct hold_row *row = paper_hold(&paper, before.id.key);
     assert_int_equal(row->amount, 2500);
     assert_int_equal(row->expires_at, before.expires_at);
     assert_int_equal(row->max_expires_at, T0_MS + DEF_MAX_MS);

@@ -1,6 +1,6 @@
 /* Claims about what the engine keeps in memory: seat names, live holds and their deadlines, the
  * published seat map, the filter of idempotency keys, and the queue between threads. */
-#include "support/fixtures.h"
+#include "support/paper.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * know the outcome, and trying again blindly sells twice.  The cure is a key that is chosen before
  * the first try, stored with the sale and looked up before the second.  The key is UNIQUE because
  * the first try may still be under way during that look. */
-#include "lab/lossy_proxy.h"
+#include "lab/relay.h"
 #include "lab/scene.h"
 
 #define NETWORK "Network"
@@ -56,28 +56,36 @@ static void try_again(struct scene *s, const char *who, bool is_protected)
         scene_think(s, "At last: one ticket.");
 }
 
+/* The answer to the first COMMIT is lost: PostgreSQL has committed, and the client does not hear of
+ * it. */
 static void play_network(struct scene *s, bool is_protected)
 {
-    struct lossy_proxy network;
-    PGconn *pg = scene_pg(s, "Ann");
+    char path[256];
+    const PGconn *pg = scene_pg(s, "Ann");
     if (!pg)
         return;
-    if (!lossy_proxy_start(&network, PQhost(pg), PQport(pg), &s->err)) {
+    (void)snprintf(path, sizeof path, "%s/.s.PGSQL.%s", PQhost(pg), PQport(pg));
+    struct relay *network = relay_start_unix(path, &s->err);
+    if (!network) {
         s->failed = true;
         return;
     }
-    scene_reconnect(s, "Ann", network.port);
+    relay_lose_only(network, "COMMIT");
+    relay_set(network, RELAY_CUT);
+    scene_reconnect(s, "Ann", relay_port(network));
     buy_any(s, "Ann");
     if (scene_is(scene_sql(s, "Ann", "COMMIT"), SCENE_LOST)) {
+        relay_set(network, RELAY_PASS);
         record_loss(s);
         scene_note(s, "Ann", "connects again");
         scene_think(s, is_protected ? "Did it go through? I do not know, so I look."
                                     : "An error! So it did not go through: again.");
-        scene_reconnect(s, "Ann", network.port);
+        scene_reconnect(s, "Ann", relay_port(network));
         try_again(s, "Ann", is_protected);
     }
-    if (!lossy_proxy_stop(&network))
-        scene_fail(s, "the proxy saw no COMMIT");
+    if (relay_count(network).lost == 0)
+        scene_fail(s, "the relay saw no COMMIT");
+    relay_stop(network);
 }
 
 static void play_process(struct scene *s, bool is_protected)

@@ -42,7 +42,7 @@ struct backend {
     int port;
     const char *last_word; /* found only in the last request of a call, "a|b": either of them is;
                               NULL: a call is one request */
-    bool in_turn;          /* see struct proxy */
+    bool in_turn;          /* see relay_take_turns */
     struct bad_url bad_urls[8]; /* ends with a NULL `what` */
 };
 

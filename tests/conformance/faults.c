@@ -197,13 +197,14 @@ static enum hf_result warm_up(struct lease *l, struct hf_fault *fault)
 }
 
 /* The server may stand still for longer than a short timeout: then it is tried again. */
-static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t timeout_ms)
+static struct lease *open_through(struct world *w, struct relay **ret_proxy, int64_t timeout_ms)
 {
     char url[256];
-    proxy_start(proxy, w->backend->port);
-    atomic_store(&proxy->word, w->backend->last_word);
-    atomic_store(&proxy->in_turn, w->backend->in_turn);
-    w->backend->url_at(w->backend, proxy->port, url, sizeof url);
+    struct relay *proxy = *ret_proxy = proxy_start(w->backend->port);
+    relay_lose_only(proxy, w->backend->last_word);
+    if (w->backend->in_turn)
+        relay_take_turns(proxy);
+    w->backend->url_at(w->backend, relay_port(proxy), url, sizeof url);
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
     for (int64_t end_ms = now_ms() + 20000;;) {
         struct lease *l = NULL;
@@ -218,21 +219,21 @@ static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t 
 }
 
 /* The call is executed and its answer withheld: the result is HF_UNKNOWN. */
-static void cut(struct proxy *proxy, lease_call *call, struct lease *l, struct party *p)
+static void cut(struct relay *proxy, lease_call *call, struct lease *l, struct party *p)
 {
-    int cuts = atomic_load(&proxy->cuts);
-    atomic_store(&proxy->mode, PROXY_CUT);
+    uint64_t cuts = relay_count(proxy).lost;
+    relay_set(proxy, RELAY_CUT);
     p->fault = (struct hf_fault){0};
     enum hf_result result = call(l, &p->r, 1, &p->v, &p->fault);
-    atomic_store(&proxy->mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     assert_fault(result, HF_UNKNOWN, &p->fault);
-    assert_true(atomic_load(&proxy->cuts) > cuts);
+    assert_true(relay_count(proxy).lost > cuts);
 }
 
 static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = open_through(w, &proxy, 10000);
     for (int i = 0; i < 3; i++) {
         char key[64];
@@ -241,23 +242,23 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         party_init(&a, key);
         party_init(&b, key);
         party_queued(&waiter, key);
-        cut(&proxy, call_acquire, l, &a);
+        cut(proxy, call_acquire, l, &a);
         assert_int_equal(acquire(w->l, &b), HF_TAKEN); /* it was executed */
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         struct lease_state s = inspect(w->l, key);
         assert_int_equal(s.n_holders, 1);
         assert_int_equal(s.holders[0].fence, a.v.fence);
         state_close(&s);
-        cut(&proxy, lease_renew, l, &a);
+        cut(proxy, lease_renew, l, &a);
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         assert_int_equal(renew(l, &a), HF_DONE);
         if (w->info->fair) {
-            cut(&proxy, call_acquire, l, &waiter);
+            cut(proxy, call_acquire, l, &waiter);
             assert_int_equal(acquire_again(l, &waiter), HF_TAKEN);
             assert_int_equal(waiter.v.position, 1); /* one place, not two */
             assert_int_equal(release(l, &waiter), HF_DONE);
         }
-        cut(&proxy, lease_release, l, &a);
+        cut(proxy, lease_release, l, &a);
         assert_int_equal(acquire_again(l, &b), HF_DONE);    /* it was given back */
         assert_int_equal(release(l, &a), HF_LOST);          /* and b keeps its lease */
         struct lease *other = w->info->outlives ? w->l : l; /* w->l is of another open */
@@ -265,7 +266,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         assert_int_equal(release(other, &b), HF_DONE);
     }
     lease_close(l);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* As release, but repeated without an answer; the lease may be given back by then. */
@@ -282,39 +283,39 @@ static enum hf_result release_again(struct lease *l, struct party *p)
 static void no_answer_is_unknown_at_the_timeout(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = open_through(w, &proxy, 2000);
     char key[64];
     key_make(key, "silence");
     struct party a, b;
     party_init(&a, key);
     party_init(&b, key);
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    relay_set(proxy, RELAY_SWALLOW);
     int64_t from_ms, end_ms = now_ms() + 20000;
     enum hf_result result;
     do { /* until the server has answered: it may stand still for longer than the timeout */
         from_ms = now_ms();
         result = try_acquire(l, &a);
-    } while (atomic_load(&proxy.cuts) == 0 && from_ms < end_ms);
+    } while (relay_count(proxy).lost == 0 && from_ms < end_ms);
     assert_fault(result, HF_UNKNOWN, &a.fault);
     /* A client that pings its server leaves it earlier, after two thirds of the timeout. */
     assert_in_range(now_ms() - from_ms, 600, 2000 + LATE_MS);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     assert_int_equal(acquire(w->l, &b), HF_TAKEN);
     /* The late answer must not count as that of the next request. */
     assert_int_equal(acquire_again(l, &b), HF_TAKEN);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
     assert_int_equal(release_again(l, &a), HF_DONE);
     lease_close(l);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 static void a_wait_without_answers_ends_too(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = open_through(w, &proxy, 2000);
-    atomic_store(&proxy.word, NULL);
+    relay_lose_only(proxy, NULL);
     char key[64];
     key_make(key, "deaf");
     struct party holder, a;
@@ -322,25 +323,25 @@ static void a_wait_without_answers_ends_too(void **state)
     party_queued(&a, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     assert_int_equal(acquire_again(l, &a), HF_TAKEN);
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    relay_set(proxy, RELAY_SWALLOW);
     int64_t from_ms = now_ms();
     (void)!lease_wait(l, &a.r, 600, &a.fault); /* the result does not matter */
     assert_true(now_ms() - from_ms < 600 + 2 * 2000 + LATE_MS);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     assert_int_equal(acquire_again(l, &a), HF_TAKEN);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
     assert_int_equal(release_again(l, &a), HF_DONE);
     lease_close(l);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = open_through(w, &proxy, 2000);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
     char key[64];
     key_make(key, "gone");
     struct party a, b;

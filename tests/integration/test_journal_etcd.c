@@ -264,24 +264,24 @@ static void an_entry_that_was_trimmed_is_not_stored_again(void **state)
 static void an_append_whose_answer_was_lost_is_found_or_stored(void **state)
 {
     (void)state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct scene s;
-    proxy_start(&proxy, server.port);
-    begin(&s, proxy.port);
+    proxy = proxy_start(server.port);
+    begin(&s, relay_port(proxy));
     must_append(&s, 1, 1);
-    atomic_store(&proxy.mode, PROXY_CUT);
+    relay_set(proxy, RELAY_CUT);
     assert_int_equal(append(&s, 2, "two", 3), JOURNAL_UNKNOWN);
     assert_true(s.err.msg[0] != '\0');
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     assert_int_equal(append(&s, 2, "two", 3), JOURNAL_FOUND);
     must_append(&s, 3, 3);
-    atomic_store(&proxy.target_port, 1); /* nobody listens there */
-    atomic_store(&proxy.mode, PROXY_CUT);
+    relay_redirect(proxy, 1); /* nobody listens there */
+    relay_set(proxy, RELAY_CUT);
     assert_int_equal(append(&s, 4, "four", 4), JOURNAL_UNKNOWN);
     enum journal_result result = append(&s, 4, "four", 4);
     assert_true(result == JOURNAL_UNREACHABLE || result == JOURNAL_UNKNOWN);
-    atomic_store(&proxy.target_port, server.port);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_redirect(proxy, server.port);
+    relay_set(proxy, RELAY_PASS);
     assert_int_equal(append(&s, 4, "four", 4), JOURNAL_FOUND);
     /* It is found also after the end of the mastership. */
     struct journal_mandate next = {.epoch = 2, .claim = "the next claim."};
@@ -289,7 +289,7 @@ static void an_append_whose_answer_was_lost_is_found_or_stored(void **state)
     assert_int_equal(append(&s, 4, "four", 4), JOURNAL_FOUND);
     assert_int_equal(append(&s, 5, "five", 4), JOURNAL_DEPOSED);
     end(&s);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 static void nothing_is_done_if_no_server_listens(void **state)

@@ -152,15 +152,15 @@ static void a_handle_changes_to_an_endpoint_that_answers(void **state)
 {
     (void)state;
     char url[256];
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease_request r = asks("changes");
     struct lease_verdict v;
     struct hf_fault fault;
-    proxy_start(&proxy, server.port);
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", proxy.port, server.port);
+    proxy = proxy_start(server.port);
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", relay_port(proxy), server.port);
     struct lease *l = must_open(url);
     assert_int_equal(acquire(l, &r).result, HF_DONE);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
     assert_int_equal(renew(l, &r).result, HF_DONE); /* a renewal can be repeated */
     enum hf_result result = lease_release(l, &r, 1, &v, &fault);
     assert_int_equal(result, HF_DONE);
@@ -348,19 +348,19 @@ static void a_waiter_whose_watch_is_cut_is_served_all_the_same(void **state)
 {
     (void)state;
     char url[128];
-    struct proxy proxy;
+    struct relay *proxy;
     struct hf_fault fault = {0};
-    proxy_start(&proxy, server.port);
-    atomic_store(&proxy.word, "/v3/watch");
-    atomic_store(&proxy.mode, PROXY_CUT);
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", proxy.port);
+    proxy = proxy_start(server.port);
+    relay_lose_only(proxy, "/v3/watch");
+    relay_set(proxy, RELAY_CUT);
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", relay_port(proxy));
     struct lease *l = must_open(url);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
     struct lease *other = must_open(url);
     struct lease_request holder = asks("cut"), waiter = waits("cut");
     assert_int_equal(acquire(other, &holder).result, HF_DONE);
     assert_int_equal(acquire(l, &waiter).result, HF_TAKEN);
-    for (int64_t end_ms = now_ms() + 20000; atomic_load(&proxy.cuts) == 0;) {
+    for (int64_t end_ms = now_ms() + 20000; relay_count(proxy).lost == 0;) {
         assert_true(now_ms() < end_ms);
         assert_int_equal(lease_wait(l, &waiter, 300, &fault), HF_DONE);
     }
@@ -372,7 +372,7 @@ static void a_waiter_whose_watch_is_cut_is_served_all_the_same(void **state)
     assert_int_equal(release(l, &waiter), HF_DONE);
     lease_close(l);
     lease_close(other);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 #define HERD 20

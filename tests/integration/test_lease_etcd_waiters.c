@@ -248,12 +248,12 @@ static void a_watch_that_is_not_confirmed_goes_to_another_endpoint(void **state)
 {
     (void)state;
     char url[128];
-    struct proxy proxy;
+    struct relay *proxy;
     struct hf_fault fault = {0};
-    proxy_start(&proxy, server.port);
-    atomic_store(&proxy.word, "/v3/watch");
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", proxy.port, server.port);
+    proxy = proxy_start(server.port);
+    relay_lose_only(proxy, "/v3/watch");
+    relay_set(proxy, RELAY_SWALLOW);
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", relay_port(proxy), server.port);
     struct lease *l = open_at(url, 3000), *other = must_open();
     struct lease_request holder = waits("hung"), waiter = waits("hung");
     assert_int_equal(acquire(other, &holder).result, HF_DONE);
@@ -268,7 +268,7 @@ static void a_watch_that_is_not_confirmed_goes_to_another_endpoint(void **state)
     release(l, &waiter);
     lease_close(l);
     lease_close(other);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* The first endpoint falls silent, and one handle pays the timeout. */
@@ -276,26 +276,26 @@ static void clones_follow_a_handle_that_changes_endpoints(void **state)
 {
     (void)state;
     char url[256];
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *clone = NULL;
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     struct lease_request r = waits("follows");
-    proxy_start(&proxy, server.port);
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", proxy.port, server.port);
+    proxy = proxy_start(server.port);
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", relay_port(proxy), server.port);
     struct lease *l = open_at(url, 8000);
     assert_int_equal(lease_clone(l, &clone, &fault), HF_DONE);
     assert_int_equal(acquire(clone, &r).result, HF_DONE);
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    relay_set(proxy, RELAY_SWALLOW);
     assert_int_equal(lease_renew(l, &r, 1, &v, &fault), HF_DONE);
-    int before = atomic_load(&proxy.cuts);
+    uint64_t before = relay_count(proxy).lost;
     assert_int_equal(lease_renew(clone, &r, 1, &v, &fault), HF_DONE);
     assert_int_equal(v.result, HF_DONE);
-    assert_int_equal(atomic_load(&proxy.cuts), before); /* it did not ask there */
+    assert_int_equal(relay_count(proxy).lost, before); /* it did not ask there */
     release(clone, &r);
     lease_close(l);
     lease_close(clone);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 int main(void)

@@ -337,12 +337,11 @@ static void a_writer_of_the_same_process_is_not_stopped_by_its_own_cache(void **
 static void a_client_that_is_cut_off_stops_granting_before_the_writer_gets_the_lock(void **state)
 {
     (void)state;
-    struct proxy proxy;
-    proxy_start(&proxy, server.port);
-    struct hf_locks *readers = open_hasty(proxy.port, "?cache=shared", 3000);
+    struct relay *proxy = proxy_start(server.port);
+    struct hf_locks *readers = open_hasty(relay_port(proxy), "?cache=shared", 3000);
     struct hf_locks *writers = open_at(server.port, "");
     give(take(readers, "cut off", shared));
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    relay_set(proxy, RELAY_SWALLOW);
     struct caller writer = {
         .locks = writers, .name = "cut off", .want = HF_LOCK_OPTIONS(.wait_ms = LONG_MS)};
     /* When the reader asked for what it was granted last, since it may be paused after a grant. */
@@ -360,10 +359,10 @@ static void a_client_that_is_cut_off_stops_granting_before_the_writer_gets_the_l
     assert_int_equal(writer.result, HF_DONE);
     assert_true(last_ms < writer.granted_ms);
     assert_true(writer.took_ms < TTL_MS + 15000);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     hf_close(readers);
     hf_close(writers);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* ---- values ---- */
@@ -437,21 +436,21 @@ static void a_lock_that_cannot_be_renewed_is_lost_at_its_deadline(void **state)
 static void a_connection_that_goes_silent_does_not_end_the_session(void **state)
 {
     (void)state;
-    struct proxy proxy;
+    struct relay *proxy;
     char url[96];
     struct hf_locks *locks = NULL;
     struct hf_lock_options want = shared;
     struct hf_options options = HF_OPTIONS(.timeout_ms = 30000); /* longer than the session lives */
-    proxy_start(&proxy, server.port);
-    snprintf(url, sizeof url, "holdfast://127.0.0.1:%d?cache=shared", proxy.port);
+    proxy = proxy_start(server.port);
+    snprintf(url, sizeof url, "holdfast://127.0.0.1:%d?cache=shared", relay_port(proxy));
     assert_int_equal(hf_open(url, &options, &locks, NULL), HF_DONE);
     want.ttl_ms = 9000;
     struct hf_lock *lock = take(locks, "silence", want);
     int64_t fence = hf_lock_fence(lock), from_ms = boot_ms();
     give(lock);
-    atomic_store(&proxy.word, "/keepalive");
-    atomic_store(&proxy.mode, PROXY_SWALLOW_ONCE);
-    while (atomic_load(&proxy.cuts) == 0) {
+    relay_lose_only(proxy, "/keepalive");
+    relay_set(proxy, RELAY_SWALLOW_ONCE);
+    while (relay_count(proxy).lost == 0) {
         assert_true(boot_ms() - from_ms < LONG_MS);
         nap_ms(5);
     }
@@ -460,7 +459,7 @@ static void a_connection_that_goes_silent_does_not_end_the_session(void **state)
     assert_int_equal(hf_lock_fence(lock), fence);
     give(lock);
     hf_close(locks);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* Where there is no other server to ask, giving up early gains nothing. */

@@ -15,7 +15,7 @@
 
 /* `server` is the first primary. */
 static struct redis_server other;
-static struct proxy address;
+static struct relay *address;
 static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
 
 static void ask(const struct redis_server *s, const char *command, char ret[512])
@@ -60,13 +60,13 @@ static void pair_start(char url[64])
     ask(&server, "FLUSHALL", answer);
     follow(&other, &server);
     be_in_step();
-    proxy_start(&address, server.port);
-    snprintf(url, 64, "redis://127.0.0.1:%d", address.port);
+    address = proxy_start(server.port);
+    snprintf(url, 64, "redis://127.0.0.1:%d", relay_port(address));
 }
 
 static void pair_stop(void)
 {
-    proxy_stop(&address);
+    relay_stop(address);
     redis_server_stop(&other);
     char answer[512];
     ask(&server, "REPLICAOF NO ONE", answer);
@@ -78,7 +78,7 @@ static void fail_over(void)
     char answer[512];
     ask(&other, "REPLICAOF NO ONE", answer);
     assert_string_equal(answer, "+OK\r\n");
-    atomic_store(&address.target_port, other.port);
+    relay_redirect(address, other.port);
     follow(&server, &other);
 }
 

@@ -18,11 +18,11 @@
 
 static struct zookeeper_server server;
 
-static struct lease *open_through(struct proxy *proxy, int64_t timeout_ms)
+static struct lease *open_through(struct relay **ret_proxy, int64_t timeout_ms)
 {
     char url[64];
-    proxy_start(proxy, server.port);
-    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", proxy->port);
+    *ret_proxy = proxy_start(server.port);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", relay_port(*ret_proxy));
     return zk_must_open(url, timeout_ms);
 }
 
@@ -33,16 +33,16 @@ static struct lease *open_through(struct proxy *proxy, int64_t timeout_ms)
 static void a_place_whose_answer_was_lost_is_given_up(void **state)
 {
     (void)state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = zk_must_open(server.url, 5000), *cut = open_through(&proxy, 2000);
     struct lease_request holder = zk_asks("lost place", 60000, false);
     struct lease_request waiter = zk_asks("lost place", 60000, true);
     struct lease_verdict v;
     assert_int_equal(zk_must_acquire(l, &holder).result, HF_DONE);
-    atomic_store(&proxy.word, "/@w-");
-    atomic_store(&proxy.mode, PROXY_CUT);
+    relay_lose_only(proxy, "/@w-");
+    relay_set(proxy, RELAY_CUT);
     assert_int_equal(lease_acquire(cut, &waiter, &v, NULL), HF_UNKNOWN);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     struct lease_state s = zk_must_inspect(l, "lost place");
     assert_int_equal(s.n_waiters, 1); /* one node, not none and not two */
     lease_state_close(&s);
@@ -57,13 +57,13 @@ static void a_place_whose_answer_was_lost_is_given_up(void **state)
     assert_int_equal(zk_must_release(l, &holder), HF_DONE);
     lease_close(cut);
     lease_close(l);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **state)
 {
     (void)state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = zk_must_open(server.url, 5000), *cut = open_through(&proxy, 2000);
     struct lease_request a = zk_asks("expired", 6000, false), b = zk_asks("expired", 10000, true);
     struct lease_verdict v = zk_must_acquire(cut, &a), w;
@@ -72,11 +72,11 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
     assert_int_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_DONE);
     int64_t deadline_ms = sent_ms + v.remaining_ms;
-    atomic_store(&proxy.mode, PROXY_HOLD); /* the server hears nothing either */
+    relay_set(proxy, RELAY_HOLD); /* the server hears nothing either */
     assert_int_not_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
     zk_wait_for(l, &b, 30000, &w);
     assert_true(zk_now_ms() >= deadline_ms);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     enum hf_result result = HF_UNREACHABLE;
     for (int64_t end_ms = zk_now_ms() + 30000; result != HF_DONE && zk_now_ms() < end_ms;)
         result = lease_renew(cut, &a, 1, &v, NULL);
@@ -89,7 +89,7 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
     assert_int_equal(zk_must_release(l, &b), HF_DONE);
     lease_close(cut);
     lease_close(l);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 static void a_server_that_was_killed_keeps_its_leases(void **state)
@@ -172,19 +172,18 @@ static struct zk_session session_of(struct lease *l, int64_t ttl_ms)
 
 /* Cuts the connection of the session of this TTL and makes a black hole of its next one.  The first
  * request of a connection contains the TTL, as it is in `word`. */
-static void make_silent(struct proxy *proxy, struct lease *l, int64_t ttl_ms, const char *word)
+static void make_silent(struct relay *proxy, struct lease *l, int64_t ttl_ms, const char *word)
 {
     do {
-        atomic_store(&proxy->word, NULL);
-        atomic_store(&proxy->mode, PROXY_CUT);
+        relay_lose_only(proxy, NULL);
+        relay_set(proxy, RELAY_CUT);
         while (session_of(l, ttl_ms).state == ZK_CONNECTED)
             nap_ms(10);
-        atomic_store(&proxy->word, word);
-        atomic_store(&proxy->mode, PROXY_SWALLOW_ONCE);
-        while (atomic_load(&proxy->mode) != PROXY_PASS &&
-               session_of(l, ttl_ms).state != ZK_CONNECTED)
+        relay_lose_only(proxy, word);
+        relay_set(proxy, RELAY_SWALLOW_ONCE);
+        while (relay_mode(proxy) != RELAY_PASS && session_of(l, ttl_ms).state != ZK_CONNECTED)
             nap_ms(10);
-    } while (atomic_load(&proxy->mode) != PROXY_PASS);
+    } while (relay_mode(proxy) != RELAY_PASS);
 }
 
 /* The server serves others, but a connection of the library says nothing.  To close it might end
@@ -192,17 +191,17 @@ static void make_silent(struct proxy *proxy, struct lease *l, int64_t ttl_ms, co
 static void a_silent_connection_is_not_closed_while_a_lease_depends_on_it(void **state)
 {
     (void)state;
-    struct proxy proxy;
+    struct relay *proxy;
     struct lease *l = open_through(&proxy, 20000);
     struct lease_request a = zk_asks("silent", 29000, false);
     struct lease_request b = zk_asks("meanwhile", 29000, false);
     assert_int_equal(zk_must_acquire(l, &a).result, HF_DONE);
-    make_silent(&proxy, l, 29000, "qH");
+    make_silent(proxy, l, 29000, "qH");
     assert_int_equal(zk_must_acquire(l, &b).result, HF_DONE);
     assert_int_equal(session_of(l, 29000).generation, 0);
     assert_int_equal(zk_must_release(l, &b), HF_DONE);
     lease_close(l);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* All nodes are gone, and with them the sessions. */

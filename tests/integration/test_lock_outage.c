@@ -357,7 +357,7 @@ static bool is_renewed(void *ctx)
 /* Loses one answer to a renewal of a lock with this TTL.  `locks` is behind the proxy, and
  * `straight` is not.  Returns false if the machine was too slow to judge: the process was paused,
  * or Redis was. */
-static bool lose_an_answer(struct proxy *proxy, struct hf_locks *locks, struct hf_locks *straight,
+static bool lose_an_answer(struct relay *proxy, struct hf_locks *locks, struct hf_locks *straight,
                            int64_t ttl_ms)
 {
     struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = ttl_ms);
@@ -370,7 +370,7 @@ static bool lose_an_answer(struct proxy *proxy, struct hf_locks *locks, struct h
             return false; /* it was lost before an answer was */
         nap_ms(2);
     }
-    atomic_store(&proxy->mode, PROXY_SWALLOW_ONCE);
+    relay_set(proxy, RELAY_SWALLOW_ONCE);
     for (int64_t end = boot_ms() + 2 * ttl_ms, asked; (asked = boot_ms()) < end; nap_ms(20)) {
         enum hf_result result = hf_lock(straight, "x", NULL, &rival, NULL);
         is_slow = is_slow || boot_ms() - asked > ttl_ms / 10;
@@ -379,7 +379,7 @@ static bool lose_an_answer(struct proxy *proxy, struct hf_locks *locks, struct h
             return false;
     }
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
-    JUDGE(atomic_load(&proxy->cuts) == 1);
+    JUDGE(relay_count(proxy).lost == 1);
     JUDGE(stats.renewal_failures == 1);
     JUDGE(stats.lost == 0);
     JUDGE(hf_unlock(lock, NULL) == HF_DONE);
@@ -391,15 +391,14 @@ too_slow:
 static bool one_lost_answer(void *ctx)
 {
     const int64_t *ttl_ms = ctx;
-    struct proxy proxy;
-    proxy_start(&proxy, server.port);
+    struct relay *proxy = proxy_start(server.port);
     struct hf_locks *straight = open_port(server.port, 0);
-    struct hf_locks *locks = open_port(proxy.port, 0); /* the default timeout */
-    bool is_judged = lose_an_answer(&proxy, locks, straight, *ttl_ms);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    struct hf_locks *locks = open_port(relay_port(proxy), 0); /* the default timeout */
+    bool is_judged = lose_an_answer(proxy, locks, straight, *ttl_ms);
+    relay_set(proxy, RELAY_PASS);
     hf_close(locks);
     hf_close(straight);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
     if (!is_judged)
         must_ask("FLUSHALL");
     return is_judged;
@@ -440,20 +439,19 @@ static void a_waiter_keeps_its_place_through_a_restart(void **state)
 TIMELY_CLAIM(a_wait_without_answers_ends_in_time)
 {
     enum { TIMEOUT_MS = 500, WAIT_MS = 2500 };
-    struct proxy proxy;
-    proxy_start(&proxy, server.port);
+    struct relay *proxy = proxy_start(server.port);
     struct hf_locks *straight = open_port(server.port, 10000),
-                    *locks = open_port(proxy.port, TIMEOUT_MS);
+                    *locks = open_port(relay_port(proxy), TIMEOUT_MS);
     struct hf_lock *lock = take(straight, "x");
     struct waiter w = {.options = HF_LOCK_OPTIONS(.wait_ms = WAIT_MS)};
     waiter_start(&w, locks);
     assert_true(becomes(one_waits, straight));
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    relay_set(proxy, RELAY_SWALLOW);
     pthread_join(w.thread, NULL);
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
     hf_close(locks);
     hf_close(straight);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
     JUDGE(w.result == HF_UNREACHABLE || w.result == HF_UNKNOWN);
     JUDGE(w.took_ms >= WAIT_MS - 1 && w.took_ms <= WAIT_MS + 4 * TIMEOUT_MS + 1000);
     JUDGE(w.news.outs == 1);

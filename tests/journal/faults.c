@@ -14,12 +14,12 @@
 #define SHORT_MS 300 /* the time of a call whose answer is withheld */
 
 /* Opens a handle through the proxy, and makes one call, so that its connection stands. */
-static struct journal *open_through(struct world *w, struct proxy *proxy, int64_t timeout_ms)
+static struct journal *open_through(struct world *w, struct relay *proxy, int64_t timeout_ms)
 {
     char url[256];
     struct journal_page page = {0};
     enum journal_result result;
-    w->engine->url_at(w->engine, proxy->port, url, sizeof url);
+    w->engine->url_at(w->engine, relay_port(proxy), url, sizeof url);
     struct journal *j = handle_open(url, timeout_ms);
     again(result, j->driver->read(j, 0, &page, &last_err));
     assert_true(result == JOURNAL_DONE || result == JOURNAL_TRIMMED);
@@ -27,9 +27,9 @@ static struct journal *open_through(struct world *w, struct proxy *proxy, int64_
     return j;
 }
 
-static void await_cuts(struct proxy *proxy, int n)
+static void await_cuts(struct relay *proxy, uint64_t n)
 {
-    for (int64_t end_ms = now_ms() + SLOW_MS; atomic_load(&proxy->cuts) < n; rest_ms(2))
+    for (int64_t end_ms = now_ms() + SLOW_MS; relay_count(proxy).lost < n; rest_ms(2))
         assert_true(now_ms() < end_ms);
 }
 
@@ -46,9 +46,9 @@ static void expect_no_answer(enum journal_result result, enum journal_result exp
 /* Cuts the connection when the answer to the call comes, and repeats the call. */
 #define CUT(proxy, call, repeated)                                                                 \
     do {                                                                                           \
-        atomic_store(&(proxy)->mode, PROXY_CUT);                                                   \
+        relay_set(proxy, RELAY_CUT);                                                               \
         expect_no_answer((call), JOURNAL_UNKNOWN);                                                 \
-        atomic_store(&(proxy)->mode, PROXY_PASS);                                                  \
+        relay_set(proxy, RELAY_PASS);                                                              \
         enum journal_result result_;                                                               \
         again(result_, (call));                                                                    \
         expect(result_, (repeated));                                                               \
@@ -57,44 +57,44 @@ static void expect_no_answer(enum journal_result result, enum journal_result exp
 static void what_was_done_is_found_when_its_answer_was_lost(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     const struct journal_mandate m = mandate(1, 'A');
     if (!w->engine->url_at)
         return;
-    proxy_start(&proxy, w->engine->port);
-    struct journal *j = open_through(w, &proxy, SLOW_MS);
-    CUT(&proxy, claim(j, &m), JOURNAL_FOUND);
-    CUT(&proxy, append(j, &m, 1, "one"), JOURNAL_FOUND);
-    CUT(&proxy, append(j, &m, 2, "two"), JOURNAL_FOUND);
-    CUT(&proxy, put_chunk(j, &m, 1, 0, "one"), JOURNAL_DONE);
-    CUT(&proxy, point(j, &m, 1, 1), JOURNAL_DONE);
+    proxy = proxy_start(w->engine->port);
+    struct journal *j = open_through(w, proxy, SLOW_MS);
+    CUT(proxy, claim(j, &m), JOURNAL_FOUND);
+    CUT(proxy, append(j, &m, 1, "one"), JOURNAL_FOUND);
+    CUT(proxy, append(j, &m, 2, "two"), JOURNAL_FOUND);
+    CUT(proxy, put_chunk(j, &m, 1, 0, "one"), JOURNAL_DONE);
+    CUT(proxy, point(j, &m, 1, 1), JOURNAL_DONE);
     take_snapshot(j, &m, 2, "two");
-    CUT(&proxy, trim(j, &m), JOURNAL_DONE);
+    CUT(proxy, trim(j, &m), JOURNAL_DONE);
     assert_entries(w->b, 1, (const char *const[]){"two", NULL});
     assert_snapshot(w->b, 2, "two");
     struct journal_page page = {0};
-    atomic_store(&proxy.mode, PROXY_CUT);
+    relay_set(proxy, RELAY_CUT);
     expect_no_answer(j->driver->read(j, 1, &page, &last_err), JOURNAL_UNREACHABLE);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    relay_set(proxy, RELAY_PASS);
     journal_page_close(&page);
     handle_close(j);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 static void what_was_never_done_is_done_by_repeating_it(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     const struct journal_mandate m = mandate(1, 'A');
     if (!w->engine->url_at)
         return;
-    proxy_start(&proxy, w->engine->port);
+    proxy = proxy_start(w->engine->port);
     expect(claim(w->a, &m), JOURNAL_DONE);
-    struct journal *j = open_through(w, &proxy, SHORT_MS);
-    atomic_store(&proxy.mode, PROXY_HOLD);
+    struct journal *j = open_through(w, proxy, SHORT_MS);
+    relay_set(proxy, RELAY_HOLD);
     expect_no_answer(append(j, &m, 1, "one"), JOURNAL_UNKNOWN);
     handle_close(j);
-    proxy_stop(&proxy); /* what it held is gone */
+    relay_stop(proxy); /* what it held is gone */
     assert_int_equal(head_of(w->a).last, 0);
     expect(append(w->a, &m, 1, "one"), JOURNAL_DONE);
     assert_entries(w->b, 0, (const char *const[]){"one", NULL});
@@ -103,40 +103,40 @@ static void what_was_never_done_is_done_by_repeating_it(void **state)
 static void what_is_done_late_is_found(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     const struct journal_mandate m = mandate(1, 'A');
     if (!w->engine->url_at)
         return;
-    proxy_start(&proxy, w->engine->port);
+    proxy = proxy_start(w->engine->port);
     expect(claim(w->a, &m), JOURNAL_DONE);
-    struct journal *j = open_through(w, &proxy, SHORT_MS);
-    atomic_store(&proxy.mode, PROXY_HOLD);
+    struct journal *j = open_through(w, proxy, SHORT_MS);
+    relay_set(proxy, RELAY_HOLD);
     expect_no_answer(append(j, &m, 1, "one"), JOURNAL_UNKNOWN);
     assert_int_equal(head_of(w->a).last, 0); /* absent, and yet to come */
-    atomic_store(&proxy.mode, PROXY_PASS);
-    await_cuts(&proxy, 1);
+    relay_set(proxy, RELAY_PASS);
+    await_cuts(proxy, 1);
     expect(append(w->a, &m, 1, "one"), JOURNAL_FOUND);
     assert_entries(w->b, 0, (const char *const[]){"one", NULL});
     handle_close(j);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* The first attempt arrives after its repetition was stored, and even trimmed. */
 static void a_first_attempt_that_arrives_after_its_repetition_does_nothing(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     const struct journal_mandate m = mandate(1, 'A');
     if (!w->engine->url_at)
         return;
-    proxy_start(&proxy, w->engine->port);
+    proxy = proxy_start(w->engine->port);
     expect(claim(w->a, &m), JOURNAL_DONE);
-    struct journal *first = open_through(w, &proxy, SHORT_MS);
-    struct journal *second = open_through(w, &proxy, SHORT_MS);
-    struct journal *third = open_through(w, &proxy, SHORT_MS);
+    struct journal *first = open_through(w, proxy, SHORT_MS);
+    struct journal *second = open_through(w, proxy, SHORT_MS);
+    struct journal *third = open_through(w, proxy, SHORT_MS);
     expect(append(w->a, &m, 1, "one"), JOURNAL_DONE);
     expect(put_chunk(w->a, &m, 1, 0, "one"), JOURNAL_DONE);
-    atomic_store(&proxy.mode, PROXY_HOLD);
+    relay_set(proxy, RELAY_HOLD);
     expect_no_answer(append(first, &m, 2, "two"), JOURNAL_UNKNOWN);
     expect_no_answer(append(second, &m, 3, "three"), JOURNAL_UNKNOWN);
     expect_no_answer(point(third, &m, 1, 1), JOURNAL_UNKNOWN);
@@ -145,8 +145,8 @@ static void a_first_attempt_that_arrives_after_its_repetition_does_nothing(void 
     take_snapshot(w->a, &m, 2, "two");
     take_snapshot(w->a, &m, 4, "four");
     expect(trim(w->a, &m), JOURNAL_DONE);
-    atomic_store(&proxy.mode, PROXY_PASS);
-    await_cuts(&proxy, 3);
+    relay_set(proxy, RELAY_PASS);
+    await_cuts(proxy, 3);
     assert_entries(w->b, 2, (const char *const[]){"three", "more", "more", NULL});
     struct journal_page page = {0};
     expect(w->b->driver->read(w->b, 1, &page, &last_err), JOURNAL_TRIMMED);
@@ -155,20 +155,20 @@ static void a_first_attempt_that_arrives_after_its_repetition_does_nothing(void 
     handle_close(first);
     handle_close(second);
     handle_close(third);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* Every kind of write is on its way when another server claims, and arrives after that. */
 static void what_arrives_after_a_claim_does_nothing(void **state)
 {
     struct world *w = *state;
-    struct proxy proxy;
+    struct relay *proxy;
     const struct journal_mandate old = mandate(1, 'A'), new = mandate(2, 'B'),
                                  lost = mandate(2, 'C');
     struct journal *j[5];
     if (!w->engine->url_at)
         return;
-    proxy_start(&proxy, w->engine->port);
+    proxy = proxy_start(w->engine->port);
     expect(claim(w->a, &old), JOURNAL_DONE);
     for (int64_t i = 1; i <= 4; i++)
         expect(append(w->a, &old, i, "old"), JOURNAL_DONE);
@@ -176,8 +176,8 @@ static void what_arrives_after_a_claim_does_nothing(void **state)
     take_snapshot(w->a, &old, 2, "two");
     expect(put_chunk(w->a, &old, 3, 0, "three"), JOURNAL_DONE);
     for (int i = 0; i < 5; i++)
-        j[i] = open_through(w, &proxy, SHORT_MS);
-    atomic_store(&proxy.mode, PROXY_HOLD);
+        j[i] = open_through(w, proxy, SHORT_MS);
+    relay_set(proxy, RELAY_HOLD);
     bool more;
     expect_no_answer(append(j[0], &old, 5, "late"), JOURNAL_UNKNOWN);
     expect_no_answer(put_chunk(j[1], &old, 4, 0, "late"), JOURNAL_UNKNOWN);
@@ -186,8 +186,8 @@ static void what_arrives_after_a_claim_does_nothing(void **state)
     expect_no_answer(claim(j[4], &lost), JOURNAL_UNKNOWN);
     expect(claim(w->b, &new), JOURNAL_DONE);
     expect(put_chunk(w->b, &new, 4, 0, "four"), JOURNAL_DONE);
-    atomic_store(&proxy.mode, PROXY_PASS);
-    await_cuts(&proxy, 5);
+    relay_set(proxy, RELAY_PASS);
+    await_cuts(proxy, 5);
     assert_entries(w->b, 0, (const char *const[]){"old", "old", "old", "old", NULL});
     assert_snapshot(w->b, 2, "two");
     assert_memory_equal(head_of(w->b).claim, new.claim, sizeof new.claim);
@@ -196,7 +196,7 @@ static void what_arrives_after_a_claim_does_nothing(void **state)
     assert_snapshot(w->b, 4, "four");
     for (int i = 0; i < 5; i++)
         handle_close(j[i]);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* ---- engines that stop ---- */

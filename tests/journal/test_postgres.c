@@ -282,23 +282,23 @@ static void an_append_that_changed_nothing_for_an_unknown_reason_is_unknown(void
 {
     struct world *w = *state;
     const struct journal_mandate m = mandate(1, 'A');
-    struct proxy proxy;
+    struct relay *proxy;
     char url[256];
     enum journal_result result;
-    proxy_start(&proxy, w->engine->port);
-    url_at(w->engine, proxy.port, url, sizeof url);
+    proxy = proxy_start(w->engine->port);
+    url_at(w->engine, relay_port(proxy), url, sizeof url);
     struct journal *j = handle_open(url, SLOW_MS);
     expect(claim(w->a, &m), JOURNAL_DONE);
     expect(append(w->a, &m, 1, "one"), JOURNAL_DONE);
-    atomic_store(&proxy.word, "SELECT id FROM entries");
-    atomic_store(&proxy.mode, PROXY_CUT);
+    relay_lose_only(proxy, "SELECT id FROM entries");
+    relay_set(proxy, RELAY_CUT);
     expect(append(j, &m, 1, "one"), JOURNAL_UNKNOWN);
-    assert_int_equal(atomic_load(&proxy.cuts), 1);
-    atomic_store(&proxy.mode, PROXY_PASS);
+    assert_int_equal(relay_count(proxy).lost, 1);
+    relay_set(proxy, RELAY_PASS);
     again(result, append(j, &m, 1, "one"));
     expect(result, JOURNAL_FOUND);
     handle_close(j);
-    proxy_stop(&proxy);
+    relay_stop(proxy);
 }
 
 /* The tables are the journal's own, wherever the role looks for tables. */

@@ -24,7 +24,7 @@ async function measure(bench, driver) {
   if (driver === 'postgres') {
     const postgres = await startPostgres(bench);
     const result = await leases(bench,
-      `postgres://bench@/postgres?host=${encodeURIComponent(postgres.client[1])}`);
+      `postgres://holdfast@/postgres?host=${encodeURIComponent(postgres.client[1])}`);
     await postgres.stop();
     return result;
   }

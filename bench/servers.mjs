@@ -3,12 +3,12 @@
 // in any other way.
 
 import { execFileSync, spawn } from 'node:child_process';
-import {
-  chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, writeFileSync,
-} from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
+const SERVER = fileURLToPath(new URL('../scripts/server', import.meta.url));
 const START_MAX_MS = 120_000; // a large ledger may have to be migrated
 const LOOK_EVERY_MS = 2;
 const STOP_MAX_MS = 15_000;
@@ -198,8 +198,7 @@ async function freePort() {
 export async function startRedis(bench) {
   const directory = bench.directory('redis');
   const port = await freePort();
-  const server = new Server('redis-server', 'redis-server', ['--bind', '127.0.0.1',
-    '--port', String(port), '--save', '', '--appendonly', 'no', '--dir', directory], { directory });
+  const server = new Server('redis-server', SERVER, ['redis', directory, String(port)], { directory });
   server.port = port;
   server.gate = `redis://127.0.0.1:${port}`;
   await server.until(() => /Ready to accept connections/.test(server.output));
@@ -222,16 +221,11 @@ async function answers(port, text, expected) {
 // Several members of one cluster, all on this machine; `stop` ends them all.
 export async function startEtcdCluster(bench, n) {
   const members = [];
-  for (let i = 0; i < n; i++) {
-    members.push({ name: `m${i}`, port: await freePort(), peer: `http://127.0.0.1:${await freePort()}` });
-  }
-  const cluster = members.map(({ name, peer }) => `${name}=${peer}`).join(',');
+  for (let i = 0; i < n; i++) members.push({ name: `m${i}`, port: await freePort(), peer: await freePort() });
+  const cluster = members.map(({ name, peer }) => `${name}=http://127.0.0.1:${peer}`).join(',');
   const servers = members.map(({ name, port, peer }) => {
     const directory = bench.directory(`etcd-${name}`);
-    const url = `http://127.0.0.1:${port}`;
-    return new Server('etcd', 'etcd', ['--name', name, '--data-dir', join(directory, 'data'),
-      '--listen-client-urls', url, '--advertise-client-urls', url, '--listen-peer-urls', peer,
-      '--initial-advertise-peer-urls', peer, '--initial-cluster', cluster, '--logger', 'zap', '--log-level', 'error'], { directory });
+    return new Server('etcd', SERVER, ['etcd', directory, String(port), String(peer), '--name', name, '--initial-cluster', cluster], { directory });
   });
   for (const [i, server] of servers.entries()) {
     server.port = members[i].port;
@@ -245,25 +239,14 @@ export async function startEtcdCluster(bench, n) {
 }
 
 export async function startEtcd(bench) {
-  const directory = bench.directory('etcd');
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const advertised = 'http://127.0.0.1:2380'; // no other member dials it
-  const server = new Server('etcd', 'etcd', ['--data-dir', join(directory, 'data'), '--listen-client-urls', url,
-    '--advertise-client-urls', url, '--listen-peer-urls', 'http://127.0.0.1:0', '--initial-advertise-peer-urls', advertised,
-    '--initial-cluster', `default=${advertised}`, '--logger', 'zap', '--log-level', 'error'], { directory });
-  server.port = port;
-  await server.until(() => answers(port, 'GET /health HTTP/1.0\r\n\r\n', /"true"/));
+  const { servers: [server] } = await startEtcdCluster(bench, 1);
   return server;
 }
 
 export async function startZookeeper(bench) {
   const directory = bench.directory('zookeeper');
   const port = await freePort();
-  writeFileSync(join(directory, 'zoo.cfg'), `tickTime=2000\ndataDir=${join(directory, 'data')}\nclientPort=${port}\n`
-    + 'clientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n');
-  const server = new Server('zookeeper', 'java', ['-Xmx256m', '-cp', '/usr/share/java/zookeeper.jar',
-    'org.apache.zookeeper.server.ZooKeeperServerMain', join(directory, 'zoo.cfg')], { directory });
+  const server = new Server('zookeeper', SERVER, ['zookeeper', directory, String(port), 'tickTime=2000'], { directory });
   server.port = port;
   await server.until(() => answers(port, 'srvr', /Zookeeper version/));
   return server;
@@ -271,52 +254,22 @@ export async function startZookeeper(bench) {
 
 // ---- PostgreSQL ----
 
-function postgresBin() {
-  const home = '/usr/lib/postgresql';
-  if (existsSync(`${home}/15/bin/postgres`)) return `${home}/15/bin`;
-  const versions = existsSync(home) ? readdirSync(home).sort((a, b) => Number(b) - Number(a)) : [];
-  const version = versions.find((v) => existsSync(`${home}/${v}/bin/postgres`));
-  if (version) return `${home}/${version}/bin`;
-  return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
-}
-
-// PostgreSQL refuses to run as root, so root starts it as the user of the package.
-function postgresIds() {
-  if (process.getuid() !== 0) return {};
-  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  return { uid: id('-u'), gid: id('-g') };
-}
-
-function reachable(directory, ids) {
-  try {
-    execFileSync('test', ['-w', directory], ids);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-// A cluster with initdb's defaults, on a Unix socket.
+// A cluster with the defaults of initdb, on a Unix socket.
 export async function startPostgres(bench) {
-  const bin = postgresBin();
-  const ids = postgresIds();
+  const asPostgres = (...command) => execFileSync(SERVER, ['postgres-tool', ...command], { stdio: 'ignore' });
   let directory = bench.directory('postgres');
-  if (ids.uid !== undefined) chownSync(directory, ids.uid, ids.gid);
-  if (!reachable(directory, ids)) { // the checkout is in a private home directory
+  try {
+    asPostgres(directory, 'test', '-w', directory);
+  } catch { // the checkout is in a private home directory
     directory = bench.directory('postgres', '/var/tmp');
-    chownSync(directory, ids.uid, ids.gid);
   }
-  const data = join(directory, 'data');
-  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'bench', '-A', 'trust'],
-    { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'], ...ids });
   // A socket's path has at most 107 bytes, and the path of the checkout may be long.
   const deep = join(directory, '.s.PGSQL.5432').length > 100;
   const sockets = deep ? bench.directory('sockets', '/tmp') : directory;
-  if (deep && ids.uid !== undefined) chownSync(sockets, ids.uid, ids.gid);
-  const args = ['-D', data, '-k', sockets, '-c', 'listen_addresses='];
-  const server = new Server('postgres', join(bin, 'postgres'), args,
-    { directory, ids, stopSignal: 'SIGINT' });
-  server.client = ['-h', sockets, '-U', 'bench'];
+  if (deep) asPostgres(sockets, 'true'); // which gives it to PostgreSQL's user
+  const server = new Server('postgres', SERVER, ['postgres', directory, '5432', '-k', sockets, '-c', 'listen_addresses='],
+    { directory, stopSignal: 'SIGINT' });
+  server.client = ['-h', sockets, '-U', 'holdfast'];
   // Backends come and go with the clients; the postmaster's count includes those that have ended.
   const children = () => readProc(server.pid, `task/${server.pid}/children`).match(/\d+/g) ?? [];
   server.cpuUs = () => children().reduce((sum, pid) => sum + processCpuUs(pid, false),
@@ -326,7 +279,7 @@ export async function startPostgres(bench) {
     '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((statement) => ['-c', statement])],
   { encoding: 'utf8', timeout: 60_000, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
   server.ledger = (database) => (
-    `postgres://bench@/${database}?host=${encodeURIComponent(sockets)}`);
+    `postgres://holdfast@/${database}?host=${encodeURIComponent(sockets)}`);
   await server.until(() => {
     try {
       return server.sql('SELECT 1') === '1';

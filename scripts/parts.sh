@@ -31,55 +31,30 @@ check_ports() {
 part() {
     local name=$1 signal=$2
     shift 2
-    setsid setpriv --pdeathsig "$signal" "$@" >>"$dir/$name.log" 2>&1 8>&- </dev/null &
+    SERVER_SIGNAL=$signal setsid setpriv --pdeathsig "$signal" "$@" >>"$dir/$name.log" 2>&1 8>&- </dev/null &
 }
 
 # ---- PostgreSQL ----
 
-find_postgres() {
-    local bin
-    for bin in $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -t/ -k5nr) "$(pg_config --bindir 2>/dev/null)"; do
-        [ -x "$bin/postgres" ] && echo "$bin" && return
-    done
-}
-
-# PostgreSQL refuses to run as root.
-as_postgres=()
-choose_user() {
-    data=$dir/postgres
-    [ "$(id -u)" -eq 0 ] || return 0
-    user=postgres
-    id -u postgres >/dev/null 2>&1 || user=nobody
-    as_postgres=(--reuid="$user" --regid="$(id -g "$user")" --clear-groups)
-    mkdir -p "$data" && chown "$user" "$data" && chmod 700 "$data"
-    if ! setpriv "${as_postgres[@]}" test -w "$data"; then # the checkout is in a private home directory
-        rmdir "$data"
-        data=/var/tmp/holdfast-$program-$(printf %s "$dir" | cksum | cut -d' ' -f1)
-        mkdir -p "$data" && chown "$user" "$data" && chmod 700 "$data"
-    fi
-}
-
 # Sets `database` to the URL of the database, which start_database makes.
 prepare_postgres() {
-    choose_user
+    data=$dir/postgres
     mkdir -p "$data" && chmod 700 "$data"
+    if ! scripts/server postgres-tool "$data" test -w "$data"; then # the checkout is in a private home directory
+        rmdir "$data"
+        data=/var/tmp/holdfast-$program-$(printf %s "$dir" | cksum | cut -d' ' -f1)
+        mkdir -p "$data" && chmod 700 "$data"
+    fi
     sockets=$data
     if [ ${#sockets} -gt 85 ]; then # a socket's path has at most 107 bytes
         sockets=$(mktemp -d /tmp/holdfast-$program.XXXXXX)
         temporary=$sockets
-        [ ${#as_postgres[@]} -eq 0 ] || chown "$user" "$sockets"
+        scripts/server postgres-tool "$sockets" true
     fi
-    [ -s "$data/data/PG_VERSION" ] ||
-        (cd "$data" && setpriv "${as_postgres[@]}" "$bin/initdb" -D "$data/data" -U holdfast -A trust -E UTF8 \
-            --locale=C) >"$dir/initdb.log" 2>&1 || fail "initdb failed; see $dir/initdb.log"
     database="postgresql://holdfast@/holdfast?host=$sockets"
 }
 
-start_postgres() {
-    cd "$data" || return
-    part postgres INT "${as_postgres[@]}" "$bin/postgres" -D "$data/data" -k "$sockets" -c listen_addresses=
-    cd "$OLDPWD" || return
-}
+start_postgres() { part postgres INT scripts/server postgres "$data" 5432 -k "$sockets" -c listen_addresses=; }
 
 start_database() {
     launch postgres
@@ -102,7 +77,7 @@ answers() { curl -sf -m 2 -o /dev/null "http://127.0.0.1:$1/readyz"; }
 await() {
     local name=$1 i
     shift
-    for ((i = 0; i < 300; i++)); do
+    for ((i = 0; i < 600; i++)); do # initdb alone may take many seconds
         "$@" >/dev/null 2>&1 && return
         kill -0 "${pids[$name]}" 2>/dev/null || break
         sleep 0.1

@@ -35,7 +35,8 @@ async function show(pair) {
     fs.rmSync(file, { force: true });
     fs.copyFileSync(pair[kind], file);
     fs.chmodSync(file, mode);
-    if (postgres.ids.uid !== undefined) fs.chownSync(file, postgres.ids.uid, postgres.ids.gid);
+    const owner = fs.statSync(postgres.data);
+    fs.chownSync(file, owner.uid, owner.gid);
     set(`ssl_${kind}_file`, file);
   }
   set('ssl', pair ? 'on' : 'off');
@@ -45,7 +46,7 @@ async function show(pair) {
   await until('PostgreSQL has read its settings', () => loaded() !== before, 30_000);
 }
 
-const url = (parameters = '', host = NAME) => `postgres://test@${host}:${postgres.port}/postgres?hostaddr=127.0.0.1${parameters}`;
+const url = (parameters = '', host = NAME) => `postgres://holdfast@${host}:${postgres.port}/postgres?hostaddr=127.0.0.1${parameters}`;
 const trusts = () => `&sslrootcert=${authority.cert}`;
 
 // What `holdfast` says about a lock in this database.
@@ -95,7 +96,7 @@ describe('PostgreSQL on another machine', () => {
     await held(url(), { PGSSLMODE: 'disable' });
     await held(url('', '127.0.0.1'));
     await held(url('', 'localhost'));
-    await held(`postgres://test@/postgres?host=${encodeURIComponent(postgres.dir)}&port=${postgres.port}`);
+    await held(`postgres://holdfast@/postgres?host=${encodeURIComponent(postgres.dir)}&port=${postgres.port}`);
   });
 
   it('with the right certificate is used, over TLS', async () => {

@@ -22,7 +22,7 @@ describe('a site', () => {
     backends.postgres.sql('-c', 'CREATE ROLE clerk LOGIN');
     backends.postgres.sql('-d', database, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
     backends.postgres.sql('-d', database, '-c', 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk');
-    const clerk = new Server({ ledger: site.ledger.replace('test@', 'clerk@'), gate: site.gate });
+    const clerk = new Server({ ledger: site.ledger.replace('holdfast@', 'clerk@'), gate: site.gate });
     await clerk.launch();
     await clerk.grant(event, 'S-A-1');
     assert.equal((await readiness(clerk)).status, 200);

@@ -15,7 +15,7 @@ const REDIS_KEEPS = ['--appendonly', 'yes', '--appendfsync', 'always'];
 async function redisWithClock(...args) {
   const redis = await startRedis(...args);
   redis.clock = new SteppedClock(redis.dir);
-  redis.env = { ...process.env, ...redis.clock.env };
+  redis.env = redis.clock.env;
   await redis.restart();
   return redis;
 }
@@ -62,8 +62,8 @@ export const coordinators = {
     ttlMs: 400,
     start: async () => {
       const clock = new SteppedClock(tempDir());
-      const server = await startPostgres({ env: { ...process.env, ...clock.env } });
-      const made = await behindProxy(server, (port) => `postgres://test@127.0.0.1:${port}/postgres`, { postgres: true });
+      const server = await startPostgres({ env: clock.env });
+      const made = await behindProxy(server, (port) => `postgres://holdfast@127.0.0.1:${port}/postgres`, { postgres: true });
       delete made.survives['pause the server']; // it is many processes
       // A clock that is set back must do no harm; one that is set forward ends leases early.
       made.survives['set the clock back'] = async () => clock.step(-2);

@@ -19,7 +19,7 @@ const journals = {
     const postgres = await startPostgres({ durable: true });
     return {
       nodes: [postgres],
-      url: ([port]) => `postgres://test@127.0.0.1:${port}/postgres`,
+      url: ([port]) => `postgres://holdfast@127.0.0.1:${port}/postgres`,
       close: () => postgres.stop(),
     };
   },

@@ -24,9 +24,8 @@ const login = (who) => (who ? `${who}@` : '');
 
 async function startPostgresWithPassword() {
   const postgres = new Postgres(await freePort(), [], false);
-  postgres.initialise();
   await postgres.start();
-  postgres.sql('-c', `ALTER ROLE test PASSWORD '${PASSWORD}'`);
+  postgres.sql('-c', `ALTER ROLE holdfast PASSWORD '${PASSWORD}'`);
   // TCP asks for the password; the socket of the test does not.
   fs.writeFileSync(path.join(postgres.data, 'pg_hba.conf'), 'local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n');
   postgres.sql('-c', 'SELECT pg_reload_conf()');
@@ -63,7 +62,7 @@ async function startHoldfastd() {
 
 export const coordinators = {
   postgres: {
-    user: 'test',
+    user: 'holdfast',
     n: 1,
     start: startPostgresWithPassword,
     url: (ports, who) => `postgres://${login(who)}${hosts(ports)}/postgres`,

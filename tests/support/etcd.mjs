@@ -1,8 +1,8 @@
-// A real etcd for one test, on free ports of 127.0.0.1: of one node, or of several.  It writes without fsync, which a kill does not undo,
-// and which a busy disk may take seconds for.
+// A real etcd for one test, on free ports of 127.0.0.1: of one node, or of several.
 
+import fs from 'node:fs';
 import path from 'node:path';
-import { freePort, launch, tempDir, until } from './process.mjs';
+import { freePort, launchServer, tempDir, until } from './process.mjs';
 
 export async function startEtcd(...args) {
   const etcd = new Etcd(await freePort(), await freePort(), args);
@@ -38,23 +38,18 @@ class Etcd {
     this.tls = tls;
     this.args = tls ? [...args, '--cert-file', tls.cert, '--key-file', tls.key, '--listen-metrics-urls', `http://127.0.0.1:${tls.port}`] : args;
     this.dir = tempDir();
-    this.data = 0;
   }
 
   get pid() { return this.run.pid; }
   get url() { return `etcd://127.0.0.1:${this.port}`; }
 
   async start() {
-    const client = `${this.tls ? 'https' : 'http'}://127.0.0.1:${this.port}`, peer = `http://127.0.0.1:${this.peerPort}`;
-    this.run = launch('etcd', ['--name', this.name, '--data-dir', path.join(this.dir, `data-${this.data}`), '--log-level', 'error', '--logger', 'zap', '--unsafe-no-fsync',
-      '--listen-client-urls', client, '--advertise-client-urls', client,
-      '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', this.peers, ...this.args],
-    { env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch } });
+    this.run = launchServer('etcd', this.dir, this.port, this.peerPort, '--name', this.name, '--initial-cluster', this.peers, ...this.args);
+    const plain = this.tls ? this.tls.port : this.port;
     await until('etcd answers', async () => {
       if (this.run.ended) throw new Error(`etcd ended at start:\n${this.run.stderr}`);
       try {
-        const plain = this.tls ? `http://127.0.0.1:${this.tls.port}` : client;
-        return (await (await fetch(`${plain}/health`)).json()).health === 'true';
+        return (await (await fetch(`http://127.0.0.1:${plain}/health`)).json()).health === 'true';
       } catch {
         return false;
       }
@@ -69,7 +64,12 @@ class Etcd {
   }
 
   async restart() { await this.stop(); await this.start(); }
-  async restartEmpty() { this.data++; await this.restart(); }
+  async restartEmpty() {
+    await this.stop();
+    fs.rmSync(path.join(this.dir, 'data'), { recursive: true });
+    await this.start();
+  }
+
   pause() { process.kill(this.pid, 'SIGSTOP'); }
   resume() { process.kill(this.pid, 'SIGCONT'); }
 }

@@ -3,19 +3,16 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/status.h"
 #include "net/http_client.h"
 #include "support/port.h"
+#include "support/process.h"
 
 /* ---- processes ---- */
 
@@ -36,82 +33,46 @@ static int run(const char *const *argv)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-static _Noreturn void exec_etcd(const struct etcd_server *s)
-{
-    char data[96], client[64], peer[64], ttl[16], log[96], quota[24];
-    const char *args[64] = {"etcd"};
-    size_t n = 1;
-    struct utsname machine;
-    snprintf(data, sizeof data, "%s/data", s->dir);
-    snprintf(log, sizeof log, "%s/log", s->dir);
-    snprintf(client, sizeof client, "%s", s->endpoint);
-    snprintf(peer, sizeof peer, "http://127.0.0.1:%d", s->peer_port);
-    snprintf(ttl, sizeof ttl, "%d", s->token_ttl_s);
-    snprintf(quota, sizeof quota, "%lld", (long long)s->quota_mb << 20);
-    /* etcd 3.4 starts on 64-bit ARM only if it is told that this is meant. */
-    if (uname(&machine) == 0 && strcmp(machine.machine, "aarch64") == 0)
-        setenv("ETCD_UNSUPPORTED_ARCH", "arm64", 1);
-#define ARG(name, value) (args[n++] = (name), args[n++] = (value))
-    ARG("--name", s->name);
-    ARG("--data-dir", data);
-    ARG("--listen-client-urls", client);
-    ARG("--advertise-client-urls", client);
-    ARG("--listen-peer-urls", peer);
-    ARG("--initial-advertise-peer-urls", peer);
-    ARG("--initial-cluster", s->cluster);
-    ARG("--logger", "zap");
-    ARG("--log-outputs", log);
-    ARG("--bcrypt-cost", "4");
-    args[n++] = "--unsafe-no-fsync";
-    if (!strchr(s->cluster, ',')) { /* it elects itself, and need not wait a second for that */
-        ARG("--heartbeat-interval", "10");
-        ARG("--election-timeout", "100");
-    }
-    if (s->quota_mb)
-        ARG("--quota-backend-bytes", quota);
-    if (s->token_ttl_s)
-        ARG("--auth-token-ttl", ttl);
-    if (s->tls) {
-        ARG("--cert-file", s->cert_file);
-        ARG("--key-file", s->key_file);
-        ARG("--trusted-ca-file", s->ca_file);
-        args[n++] = "--client-cert-auth";
-    }
-#undef ARG
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    execvp(args[0], (char *const *)(uintptr_t)args);
-    _exit(127);
-}
-
 static void spawn(struct etcd_server *s)
 {
-    s->pid = fork();
-    hf_check(s->pid >= 0);
-    if (s->pid == 0)
-        exec_etcd(s);
+    char port[16], peer[16], ttl[16], quota[24];
+    const char *words[PROCESS_WORDS_MAX] = {"etcd", s->dir, port, peer};
+    size_t n = 4;
+    snprintf(port, sizeof port, "%d", s->port);
+    snprintf(peer, sizeof peer, "%d", s->peer_port);
+    snprintf(ttl, sizeof ttl, "%d", s->token_ttl_s);
+    snprintf(quota, sizeof quota, "%lld", (long long)s->quota_mb << 20);
+#define WORDS(name, value) (words[n++] = (name), words[n++] = (value))
+    WORDS("--name", s->name);
+    WORDS("--initial-cluster", s->cluster);
+    WORDS("--bcrypt-cost", "4");
+    if (!strchr(s->cluster, ',')) { /* it elects itself, and need not wait a second for that */
+        WORDS("--heartbeat-interval", "10");
+        WORDS("--election-timeout", "100");
+    }
+    if (s->quota_mb)
+        WORDS("--quota-backend-bytes", quota);
+    if (s->token_ttl_s)
+        WORDS("--auth-token-ttl", ttl);
+    if (s->tls) {
+        WORDS("--cert-file", s->cert_file);
+        WORDS("--key-file", s->key_file);
+        WORDS("--trusted-ca-file", s->ca_file);
+        words[n++] = "--client-cert-auth";
+    }
+#undef WORDS
+    s->pid = process_spawn(s->dir, words);
+}
+
+static bool has_leader(const void *server)
+{
+    char answer[256];
+    return etcd_server_ask(server, "/health", NULL, answer, sizeof answer) == 200 &&
+           strstr(answer, "true");
 }
 
 /* Waits until it has a leader; returns false if it has ended. */
-static bool await(struct etcd_server *s)
-{
-    char answer[256];
-    for (int i = 0; i < 3000; i++) {
-        int status;
-        if (etcd_server_ask(s, "/health", NULL, answer, sizeof answer) == 200 &&
-            strstr(answer, "true"))
-            return true;
-        if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
-            s->pid = 0;
-            return false;
-        }
-        usleep(10000);
-    }
-    etcd_server_kill(s);
-    return false;
-}
+static bool await(struct etcd_server *s) { return process_await(&s->pid, has_leader, s); }
 
 /* ---- requests ---- */
 
@@ -250,8 +211,7 @@ static void make_certificates(struct etcd_server *s)
 
 static void prepare(struct etcd_server *s, size_t i)
 {
-    snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-etcd-XXXXXX");
-    hf_check(mkdtemp(s->dir));
+    process_make_dir("etcd", s->dir, sizeof s->dir);
     s->port = port_free(NULL);
     s->peer_port = port_free(NULL);
     snprintf(s->name, sizeof s->name, "m%zu", i);
@@ -285,14 +245,7 @@ bool etcd_cluster_start(struct etcd_server *s, size_t n)
 
 bool etcd_server_start(struct etcd_server *s) { return etcd_cluster_start(s, 1); }
 
-void etcd_server_kill(struct etcd_server *s)
-{
-    if (s->pid > 0) {
-        kill(s->pid, SIGKILL);
-        waitpid(s->pid, NULL, 0);
-    }
-    s->pid = 0;
-}
+void etcd_server_kill(struct etcd_server *s) { process_kill(&s->pid); }
 
 void etcd_server_again(struct etcd_server *s, bool awaited)
 {
@@ -305,23 +258,16 @@ void etcd_server_again_empty(struct etcd_server *s)
 {
     char data[96];
     snprintf(data, sizeof data, "%s/data", s->dir);
-    hf_check(run((const char *const[]){"rm", "-rf", data, NULL}) == 0);
+    process_remove(data);
     etcd_server_again(s, true);
 }
 
-/* Returns when all threads have stopped: kill() alone does not wait for that. */
-void etcd_server_pause(struct etcd_server *s)
-{
-    int status;
-    hf_check(kill(s->pid, SIGSTOP) == 0);
-    hf_check(waitpid(s->pid, &status, WUNTRACED) == s->pid && WIFSTOPPED(status));
-}
-
-void etcd_server_resume(struct etcd_server *s) { hf_check(kill(s->pid, SIGCONT) == 0); }
+void etcd_server_pause(struct etcd_server *s) { process_pause(s->pid); }
+void etcd_server_resume(struct etcd_server *s) { process_resume(s->pid); }
 
 void etcd_server_stop(struct etcd_server *s)
 {
     etcd_server_kill(s);
     if (s->dir[0])
-        (void)run((const char *const[]){"rm", "-rf", s->dir, NULL});
+        process_remove(s->dir);
 }

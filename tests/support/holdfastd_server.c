@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "net/http_client.h"
 #include "support/port.h"
+#include "support/process.h"
 
 static void program_path(char ret[512])
 {
@@ -123,20 +124,11 @@ void holdfastd_server_kill(struct holdfastd_server *s) { end(s, SIGKILL); }
 
 void holdfastd_server_stop(struct holdfastd_server *s)
 {
-    char command[128];
     end(s, SIGTERM);
-    snprintf(command, sizeof command, "rm -rf -- '%s'", s->dir);
-    hf_check(system(command) == 0);
+    process_remove(s->dir);
 }
 
 void holdfastd_server_again(struct holdfastd_server *s) { hf_check(spawn(s)); }
 
-/* Returns when all threads have stopped: kill() alone does not wait for that. */
-void holdfastd_server_pause(struct holdfastd_server *s)
-{
-    int status;
-    hf_check(kill(s->pid, SIGSTOP) == 0);
-    hf_check(waitpid(s->pid, &status, WUNTRACED) == s->pid && WIFSTOPPED(status));
-}
-
-void holdfastd_server_resume(struct holdfastd_server *s) { kill(s->pid, SIGCONT); }
+void holdfastd_server_pause(struct holdfastd_server *s) { process_pause(s->pid); }
+void holdfastd_server_resume(struct holdfastd_server *s) { process_resume(s->pid); }

@@ -1,37 +1,19 @@
-// A real PostgreSQL for one test file, on a free port and on a socket in its directory, with the user `test`
-// and no password.  Each server or test gets a fresh database.  Its data directory is a copy of one that initdb makes once
-// per build, in build/.
+// A real PostgreSQL for one test file, on a free port and on a socket in its directory, with the user `holdfast` and no
+// password.  Each server or test gets a fresh database.
 //
 // Commits do not wait for the disk unless `durable` is set: the kernel keeps what a killed process has
 // written, and no test here cuts the power.
 
 import { execFileSync } from 'node:child_process';
-import fs from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { freePort, launch, tempDir, until } from './process.mjs';
+import { freePort, launchServerIn, SERVER, tempDir, until } from './process.mjs';
 
-const BUILD = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../build');
-
-export function postgresBin() {
-  const home = '/usr/lib/postgresql';
-  const versions = fs.existsSync(home) ? fs.readdirSync(home).sort((a, b) => Number(b) - Number(a)) : [];
-  const version = versions.find((v) => fs.existsSync(`${home}/${v}/bin/postgres`));
-  return version ? `${home}/${version}/bin` : execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
-}
-
-// PostgreSQL refuses to run as root, so root starts it as the user of the package.
-function postgresIds() {
-  if (process.getuid() !== 0) return {};
-  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
-  return { uid: id('-u'), gid: id('-g') };
-}
+export const postgresBin = () => execFileSync(SERVER, ['postgres-bin'], { encoding: 'utf8' }).trim();
 
 // Options: args (additional arguments of the server, such as `-c name=value`), durable, env.
-export async function startPostgres({ args = [], durable = false, env = process.env } = {}) {
+export async function startPostgres({ args = [], durable = false, env = {} } = {}) {
   const postgres = new Postgres(await freePort(), args, durable);
   postgres.env = env;
-  postgres.initialise();
   await postgres.start();
   return postgres;
 }
@@ -50,41 +32,18 @@ export class Postgres {
     this.port = port;
     this.args = args;
     this.durable = durable;
-    this.bin = postgresBin();
-    this.ids = postgresIds();
+    this.env = {};
     this.dir = tempDir();
-    if (this.ids.uid !== undefined) fs.chownSync(this.dir, this.ids.uid, this.ids.gid);
     this.data = path.join(this.dir, 'data');
-    this.client = ['psql', '-h', this.dir, '-p', `${port}`, '-U', 'test', '-d', 'postgres', '-qAtX',
+    this.client = ['psql', '-h', this.dir, '-p', `${port}`, '-U', 'holdfast', '-d', 'postgres', '-qAtX',
       '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose'];
   }
 
   get pid() { return this.run.pid; }
-  url(database = 'postgres') { return `postgres://test@127.0.0.1:${this.port}/${database}`; }
-
-  #tool(name, ...args) {
-    return execFileSync(path.join(this.bin, name), args,
-      { cwd: this.dir, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000, ...this.ids });
-  }
-
-  initialise() {
-    const version = this.#tool('postgres', '--version').trim().replace(/[^\w.]+/g, '-');
-    const template = path.join(BUILD, `${version}-${this.ids.uid ?? process.getuid()}`);
-    const copy = (from, to) => execFileSync('cp', ['-a', from, to], { timeout: 60_000 });
-    if (fs.existsSync(template)) return copy(template, this.data);
-    this.#tool('initdb', '-D', this.data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
-    const draft = `${template}-${process.pid}`;
-    fs.rmSync(draft, { recursive: true, force: true }); // of a process of the same id that was stopped here
-    copy(this.data, draft);
-    try { fs.renameSync(draft, template); } catch { fs.rmSync(draft, { recursive: true }); } // another process was first
-  }
+  url(database = 'postgres') { return `postgres://holdfast@127.0.0.1:${this.port}/${database}`; }
 
   async start() {
-    const settings = ['listen_addresses=127.0.0.1', `port=${this.port}`, `unix_socket_directories=${this.dir}`,
-      'shared_buffers=32MB', 'max_connections=300', 'dynamic_shared_memory_type=mmap', ...(this.durable ? [] : ['fsync=off'])];
-    // SIGQUIT ends it at once, and unlike SIGKILL also its children and its shared memory.
-    this.run = launch(path.join(this.bin, 'postgres'), ['-D', this.data, ...settings.flatMap((s) => ['-c', s]), ...this.args],
-      { cwd: this.dir, env: this.env, endSignal: 'SIGQUIT', ...this.ids });
+    this.run = launchServerIn(this.env, 'postgres', this.dir, this.port, ...(this.durable ? ['-c', 'fsync=on'] : []), ...this.args);
     await until('PostgreSQL answers', () => {
       if (this.run.ended) throw new Error(`PostgreSQL ended at start:\n${this.run.stderr}`);
       try { return this.sql('-c', 'SELECT 1') === '1'; } catch { return false; }
@@ -129,8 +88,8 @@ export class Postgres {
   // Starts a streaming standby of this server.  With `synchronous`, commits wait for it from now on.
   async standby({ synchronous = true } = {}) {
     const standby = new Postgres(await freePort(), this.args, this.durable);
-    this.#tool('pg_basebackup', '-h', this.dir, '-p', `${this.port}`, '-U', 'test', '-D', standby.data,
-      '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
+    execFileSync(SERVER, ['postgres-tool', standby.dir, 'pg_basebackup', '-h', this.dir, '-p', `${this.port}`, '-U', 'holdfast', '-D', standby.data,
+      '-R', '-X', 'stream', '-c', 'fast', '--no-sync'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 });
     await standby.start();
     await until('the standby streams', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") === '1', 120_000);
     if (synchronous) {

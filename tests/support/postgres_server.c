@@ -3,15 +3,11 @@
 
 #include <fcntl.h>
 #include <glob.h>
-#include <grp.h>
 #include <libpq-fe.h>
-#include <pwd.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,32 +15,9 @@
 #include "base/status.h"
 #include "support/leaks.h"
 #include "support/port.h"
+#include "support/process.h"
 
 #define USER "holdfast"
-
-static const char *bin_dir(void)
-{
-    static char dir[256];
-    glob_t found = {0};
-    if (!dir[0] && glob("/usr/lib/postgresql/*/bin/postgres", 0, NULL, &found) == 0) {
-        const char *last = found.gl_pathv[found.gl_pathc - 1];
-        (void)snprintf(dir, sizeof dir, "%.*s", (int)(strlen(last) - strlen("/postgres")), last);
-    } else if (!dir[0]) {
-        FILE *asked = popen("pg_config --bindir", "r");
-        hf_check(asked && fgets(dir, sizeof dir, asked));
-        dir[strcspn(dir, "\n")] = '\0';
-        pclose(asked);
-    }
-    globfree(&found);
-    return dir;
-}
-
-/* PostgreSQL refuses to run as root, so root starts it as another user. */
-static const struct passwd *nobody(void)
-{
-    const struct passwd *user = getpwnam("postgres");
-    return user ? user : getpwnam("nobody");
-}
 
 /* ---- a clock of its own ---- */
 
@@ -63,73 +36,25 @@ void postgres_server_set_clock(const struct postgres_server *s, int ahead_s)
     hf_check(chmod(new_path, 0644) == 0 && rename(new_path, path) == 0);
 }
 
-/* Runs in the child. */
-static void use_own_clock(const char *dir)
+static void use_own_clock(const struct postgres_server *s)
 {
     char path[128];
     glob_t found = {0};
     hf_check(glob("/usr/lib/*/faketime/libfaketime.so.1", 0, NULL, &found) == 0);
-    clock_path(dir, path);
-    setenv("LD_PRELOAD", found.gl_pathv[0], 1);
+    clock_path(s->dir, path);
+    setenv("SERVER_PRELOAD", found.gl_pathv[0], 1);
     setenv("FAKETIME_TIMESTAMP_FILE", path, 1);
     setenv("FAKETIME_NO_CACHE", "1", 1);
     setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
     setenv("DONT_FAKE_MONOTONIC", "1", 1);
+    globfree(&found);
 }
 
 /* ---- processes ---- */
 
-/* Runs in the child and never returns.  args[0] is reserved for the path. */
-static void become(const char *dir, const char *program, const char **args)
-{
-    char path[512], log[128];
-    (void)snprintf(path, sizeof path, "%s/%s", bin_dir(), program);
-    args[0] = path;
-    (void)snprintf(log, sizeof log, "%s/log", dir);
-    if (getuid() == 0) {
-        const struct passwd *user = nobody();
-        if (setgroups(0, NULL) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
-            _exit(126);
-    }
-    prctl(PR_SET_PDEATHSIG, SIGQUIT);
-    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (chdir(dir) != 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
-        _exit(126);
-    execv(path, (char *const *)(uintptr_t)args);
-    _exit(127);
-}
-
-static pid_t launch(const char *dir, bool has_own_clock, const char *program, const char **args)
-{
-    (void)bin_dir();
-    pid_t pid = fork();
-    hf_check(pid >= 0);
-    if (pid == 0) {
-        if (has_own_clock)
-            use_own_clock(dir);
-        become(dir, program, args);
-    }
-    return pid;
-}
-
-static void run(const char *dir, const char *program, const char **args)
-{
-    int status;
-    pid_t pid = launch(dir, false, program, args);
-    hf_check(waitpid(pid, &status, 0) == pid);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        (void)fprintf(stderr, "%s failed; see %s/log\n", program, dir);
-        abort();
-    }
-}
-
 static void make_dir(struct postgres_server *s)
 {
-    (void)snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-pg-XXXXXX");
-    hf_check(mkdtemp(s->dir));
-    if (getuid() == 0)
-        hf_check(chown(s->dir, nobody()->pw_uid, nobody()->pw_gid) == 0);
-    (void)snprintf(s->data, sizeof s->data, "%s/data", s->dir);
+    process_make_dir("pg", s->dir, sizeof s->dir);
     s->port = port_free(NULL);
 }
 
@@ -140,44 +65,30 @@ void postgres_server_url(const struct postgres_server *s, const char *database,
                    database);
 }
 
+static bool is_serving(const void *server)
+{
+    char url[POSTGRES_URL_SIZE];
+    size_t before = leaks_now();
+    postgres_server_url(server, "postgres", url);
+    PGPing answer = PQping(url);
+    leaks_expect_since(before);
+    return answer == PQPING_OK;
+}
+
 void postgres_server_again(struct postgres_server *s)
 {
-    char port[32], connections[32], url[POSTGRES_URL_SIZE];
-    (void)snprintf(port, sizeof port, "port=%d", s->port);
-    (void)snprintf(connections, sizeof connections, "max_connections=%d",
-                   s->max_connections ? s->max_connections : 100);
-    if (s->has_own_clock)
+    char port[16], connections[32];
+    (void)snprintf(port, sizeof port, "%d", s->port);
+    (void)snprintf(connections, sizeof connections, "max_connections=%d", s->max_connections);
+    const char *words[] = {"postgres",  s->dir, port, s->max_connections ? "-c" : NULL,
+                           connections, NULL};
+    if (s->has_own_clock) {
         postgres_server_set_clock(s, 0);
-    const char *args[] = {NULL,
-                          "-D",
-                          s->data,
-                          "-k",
-                          s->dir,
-                          "-c",
-                          port,
-                          "-c",
-                          "listen_addresses=127.0.0.1",
-                          "-c",
-                          "fsync=off",
-                          "-c",
-                          "shared_buffers=32MB",
-                          "-c",
-                          connections,
-                          "-c",
-                          "log_min_messages=warning",
-                          NULL};
-    s->pid = launch(s->dir, s->has_own_clock, "postgres", args);
-    postgres_server_url(s, "postgres", url);
-    for (int i = 0; i < 3000; i++) {
-        size_t before = leaks_now();
-        PGPing answer = PQping(url);
-        leaks_expect_since(before);
-        if (answer == PQPING_OK)
-            return;
-        hf_check(waitpid(s->pid, NULL, WNOHANG) == 0);
-        usleep(10000);
+        use_own_clock(s);
     }
-    hf_check(!"PostgreSQL does not answer");
+    s->pid = process_spawn(s->dir, words);
+    (void)unsetenv("SERVER_PRELOAD");
+    hf_check(process_await(&s->pid, is_serving, s));
 }
 
 static ssize_t read_proc(pid_t pid, const char *name, char *ret, size_t size)
@@ -266,13 +177,7 @@ void postgres_server_freeze(const struct postgres_server *s, bool frozen)
 void postgres_server_remove(struct postgres_server *s)
 {
     postgres_server_kill(s);
-    pid_t pid = fork();
-    hf_check(pid >= 0);
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", s->dir, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(pid, NULL, 0);
+    process_remove(s->dir);
 }
 
 void postgres_server_follow(struct postgres_server *s, const struct postgres_server *primary)
@@ -280,8 +185,8 @@ void postgres_server_follow(struct postgres_server *s, const struct postgres_ser
     char url[POSTGRES_URL_SIZE];
     make_dir(s);
     postgres_server_url(primary, "postgres", url);
-    const char *args[] = {NULL, "-d", url, "-D", s->data, "-R", "-c", "fast", "--no-sync", NULL};
-    run(s->dir, "pg_basebackup", args);
+    process_run(s->dir, (const char *const[]){"postgres-tool", s->dir, "pg_basebackup", "-d", url,
+                                              "-D", "data", "-R", "-c", "fast", "--no-sync", NULL});
     postgres_server_again(s);
 }
 
@@ -303,9 +208,6 @@ struct postgres_server *postgres_server_own(void)
     make_dir(&own);
     owner = getpid();
     atexit(end_own);
-    const char *args[] = {NULL,    "-D", own.data, "-U",         USER,        "-A",
-                          "trust", "-E", "UTF8",   "--locale=C", "--no-sync", NULL};
-    run(own.dir, "initdb", args);
     postgres_server_again(&own);
     return &own;
 }

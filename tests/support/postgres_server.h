@@ -13,14 +13,14 @@
 struct postgres_server {
     pid_t pid; /* of the postmaster; 0 if it is not running */
     int port;
-    char dir[64], data[96];
+    char dir[64];
     /* Settings of the next start; a change takes effect when it is stopped and started again. */
-    int max_connections; /* 0: 100 */
+    int max_connections; /* 0: 300 */
     bool has_own_clock;  /* postgres_server_set_clock works */
 };
 
 /* Returns the server of this program: the first call starts it, and it stops when the program ends.
- * Creating a cluster takes a second or two. */
+ * The first start of a build takes a second or two longer. */
 struct postgres_server *postgres_server_own(void);
 /* Creates an empty database there and drops those of earlier calls. */
 void postgres_server_fresh(char ret_url[POSTGRES_URL_SIZE]);

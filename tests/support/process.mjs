@@ -8,7 +8,9 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
+export const SERVER = fileURLToPath(new URL('../../scripts/server', import.meta.url));
 const SANITIZER = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
 
 // ---- cleaning up when the test process ends ----
@@ -119,6 +121,14 @@ export function launch(command, args, { endSignal = 'SIGKILL', ...options } = {}
   });
   run.done.catch(() => {});
   return run;
+}
+
+// Starts scripts/server, which knows how each kind of server is started: launchServer('redis', dir, port, '--databases', '64').
+export const launchServer = (kind, dir, ...words) => launchServerIn({}, kind, dir, ...words);
+// The same with variables for its environment.
+export function launchServerIn({ LD_PRELOAD, ...env }, kind, dir, ...words) {
+  return launch(SERVER, [kind, dir, ...words.map(String)],
+    { endSignal: kind === 'postgres' ? 'SIGQUIT' : 'SIGKILL', env: { ...process.env, ...env, SERVER_FOR_TESTS: '1', SERVER_PRELOAD: LD_PRELOAD } });
 }
 
 // Ends the processes that failed tests left running, except those passed to `keepToTheEnd`.  For the `after`

@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
-import { freePort, launch, tempDir, until } from './process.mjs';
+import { freePort, launchServerIn, tempDir, until } from './process.mjs';
 
 export async function startRedis(...args) {
   const redis = new Redis(await freePort(), args);
@@ -23,8 +23,7 @@ class Redis {
 
   // Starts it, or starts it again on the same port.  It is empty unless `args` turn persistence on.
   async start() {
-    this.run = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${this.port}`, '--unixsocket', this.socket,
-      '--save', '', '--appendonly', 'no', '--dir', this.dir, ...this.args], { env: this.env ?? process.env });
+    this.run = launchServerIn(this.env ?? {}, 'redis', this.dir, this.port, '--unixsocket', this.socket, ...this.args);
     await until('Redis answers', () => /Ready to accept connections/.test(this.run.stdout), 120_000);
   }
 

@@ -1,47 +1,25 @@
 /* See redis_server.h. */
 #include "support/redis_server.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/status.h"
 #include "support/port.h"
+#include "support/process.h"
 
-#define ARGS_MAX 64
-/* A busy machine may need seconds for what takes a millisecond on an idle one. */
-#define START_MAX_MS 30000
 #define SENTINEL_PATIENCE_MS 60000 /* a pause of the primary is no reason to replace it */
 
-static int dial(int port)
+/* A sentinel keeps its state in its configuration. */
+static void write_sentinel(const struct redis_server *s, char *ret_path, size_t size)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-static void run_sentinel(const struct redis_server *s)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/sentinel.conf", s->dir);
-    FILE *file = fopen(path, "w");
-    if (!file)
-        _exit(127);
-    fprintf(file, "port %d\nbind 127.0.0.1\ndir %s\nlogfile %s/log\n", s->port, s->dir, s->dir);
+    snprintf(ret_path, size, "%s/sentinel.conf", s->dir);
+    FILE *file = fopen(ret_path, "w");
+    hf_check(file);
     fprintf(file, "sentinel monitor main 127.0.0.1 %d 1\n", s->watched->port);
     fprintf(file,
             "sentinel down-after-milliseconds main %d\n"
@@ -49,83 +27,49 @@ static void run_sentinel(const struct redis_server *s)
             SENTINEL_PATIENCE_MS);
     if (s->watched->password)
         fprintf(file, "sentinel auth-pass main %s\n", s->watched->password);
-    if (s->password)
-        fprintf(file, "requirepass %s\n", s->password);
-    fclose(file);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);
-    _exit(127);
+    hf_check(fclose(file) == 0);
 }
 
-static void run(const struct redis_server *s)
+static bool is_serving(const void *server)
 {
-    char port[16], bus[16], log[128];
-    snprintf(port, sizeof port, "%d", s->port);
-    snprintf(log, sizeof log, "%s/log", s->dir);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const char *args[ARGS_MAX + 1] = {"redis-server",
-                                      "--port",
-                                      port,
-                                      "--bind",
-                                      "127.0.0.1",
-                                      "--unixsocket",
-                                      s->socket,
-                                      "--save",
-                                      "",
-                                      "--dir",
-                                      s->dir,
-                                      "--logfile",
-                                      log,
-                                      "--databases",
-                                      "16",
-                                      "--appendonly",
-                                      s->aof ? "yes" : "no",
-                                      "--appendfsync",
-                                      "always"};
-    size_t n = 19;
-    if (s->cluster) { /* the default bus port, 10000 above, may be no valid port */
-        snprintf(bus, sizeof bus, "%d", s->bus_port);
-        args[n++] = "--cluster-enabled";
-        args[n++] = "yes";
-        args[n++] = "--cluster-port";
-        args[n++] = bus;
-    }
-    if (s->password) {
-        args[n++] = "--requirepass";
-        args[n++] = s->password;
-    }
-    for (const char *const *o = s->options; o && *o && n < ARGS_MAX; o++)
-        args[n++] = *o;
-    execvp(args[0], (char *const *)(uintptr_t)args);
-    _exit(127);
+    const struct redis_server *s = server;
+    char pong[64];
+    int fd = process_dial(s->port);
+    if (fd < 0)
+        return false;
+    close(fd);
+    redis_server_ask(s, "PING", pong, sizeof pong);
+    return strncmp(pong, "+PONG", 5) == 0;
 }
 
 /* Waits until it answers; returns false if it has ended. */
 static bool spawn(struct redis_server *s)
 {
-    s->pid = fork();
-    hf_check(s->pid >= 0);
-    if (s->pid == 0 && s->watched)
-        run_sentinel(s);
-    if (s->pid == 0)
-        run(s);
-    for (int i = 0; i < START_MAX_MS / 5; i++) {
-        int status, fd = dial(s->port);
-        if (fd >= 0) {
-            close(fd);
-            char pong[64];
-            redis_server_ask(s, "PING", pong, sizeof pong);
-            if (strncmp(pong, "+PONG", 5) == 0)
-                return true;
-        }
-        if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
-            s->pid = 0;
-            return false;
-        }
-        usleep(5000);
+    char port[16], bus[16], config[128];
+    const char *words[PROCESS_WORDS_MAX] = {"redis", s->dir, port};
+    size_t n = 3;
+    snprintf(port, sizeof port, "%d", s->port);
+    snprintf(bus, sizeof bus, "%d", s->bus_port);
+    if (s->watched) {
+        write_sentinel(s, config, sizeof config);
+        words[n++] = config;
+        words[n++] = "--sentinel";
     }
-    redis_server_kill(s);
-    return false;
+#define WORDS(name, value) (words[n++] = (name), words[n++] = (value))
+    WORDS("--unixsocket", s->socket);
+    WORDS("--appendonly", s->aof ? "yes" : "no");
+    WORDS("--appendfsync", "always");
+    if (s->cluster) { /* the default bus port, 10000 above, may be no valid port */
+        WORDS("--cluster-enabled", "yes");
+        WORDS("--cluster-port", bus);
+    }
+    if (s->password)
+        WORDS("--requirepass", s->password);
+#undef WORDS
+    for (const char *const *o = s->options; o && *o && n < PROCESS_WORDS_MAX - 1; o++)
+        words[n++] = *o;
+    s->pid = process_spawn(s->dir, words);
+    return process_await(&s->pid, is_serving, s);
 }
 
 /* A sentinel that was kept from running for two seconds distrusts its clock, and replaces no
@@ -138,8 +82,7 @@ static void never_tilt(const struct redis_server *sentinel)
 
 bool redis_server_start(struct redis_server *s)
 {
-    snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis-XXXXXX");
-    hf_check(mkdtemp(s->dir));
+    process_make_dir("redis", s->dir, sizeof s->dir);
     snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
     s->port = port_free(NULL);
     s->bus_port = s->cluster ? port_free(NULL) : 0; /* by this process, which keeps the claim */
@@ -151,37 +94,16 @@ bool redis_server_start(struct redis_server *s)
     return runs;
 }
 
-void redis_server_kill(struct redis_server *s)
-{
-    if (s->pid > 0) {
-        kill(s->pid, SIGKILL);
-        waitpid(s->pid, NULL, 0);
-    }
-    s->pid = 0;
-}
-
+void redis_server_kill(struct redis_server *s) { process_kill(&s->pid); }
 void redis_server_again(struct redis_server *s) { hf_check(spawn(s)); }
 
-/* kill() alone does not wait until the process stands still. */
-void redis_server_pause(struct redis_server *s)
-{
-    int status;
-    hf_check(kill(s->pid, SIGSTOP) == 0);
-    hf_check(waitpid(s->pid, &status, WUNTRACED) == s->pid && WIFSTOPPED(status));
-}
-
-void redis_server_resume(struct redis_server *s) { hf_check(kill(s->pid, SIGCONT) == 0); }
+void redis_server_pause(struct redis_server *s) { process_pause(s->pid); }
+void redis_server_resume(struct redis_server *s) { process_resume(s->pid); }
 
 void redis_server_stop(struct redis_server *s)
 {
     redis_server_kill(s);
-    pid_t pid = fork();
-    hf_check(pid >= 0);
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", s->dir, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(pid, NULL, 0);
+    process_remove(s->dir);
 }
 
 /* Returns the end of the reply at `at`, NULL if a part of it is missing before `end`. */
@@ -229,7 +151,7 @@ static size_t read_answer(int fd, char *ret, size_t size)
 void redis_server_ask(const struct redis_server *s, const char *command, char *ret, size_t size)
 {
     char line[4096];
-    int fd = dial(s->port);
+    int fd = process_dial(s->port);
     hf_check(fd >= 0);
     if (s->password) {
         int len = snprintf(line, sizeof line, "AUTH %s\r\n", s->password);

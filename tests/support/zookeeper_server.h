@@ -22,6 +22,7 @@ struct zookeeper_server {
     /* Set by zookeeper_ensemble_start. */
     int id; /* from 1; 0: it is alone */
     int peer_port, election_port;
+    char peers[1024]; /* the lines that name the ensemble */
 };
 
 /* Returns false if ZooKeeper is not installed. */

@@ -1,0 +1,120 @@
+/* See process.h. */
+#include "support/process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+#define SCRIPT "scripts/server" /* tests run in the project's folder */
+#define START_MAX_MS 60000
+#define LOOK_EVERY_MS 5
+
+void process_make_dir(const char *kind, char *ret_dir, size_t size)
+{
+    hf_check((size_t)snprintf(ret_dir, size, "/tmp/holdfast-%s-XXXXXX", kind) < size);
+    hf_check(mkdtemp(ret_dir));
+}
+
+pid_t process_spawn(const char *dir, const char *const *words)
+{
+    const char *args[PROCESS_WORDS_MAX + 2] = {SCRIPT};
+    for (size_t i = 0; words[i]; i++) {
+        hf_check(i < PROCESS_WORDS_MAX);
+        args[i + 1] = words[i];
+    }
+    pid_t pid = fork();
+    hf_check(pid >= 0);
+    if (pid > 0)
+        return pid;
+    char log[128];
+    (void)snprintf(log, sizeof log, "%s/log", dir);
+    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("SERVER_FOR_TESTS", "1", 1);
+    if (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+        _exit(126);
+    execv(SCRIPT, (char *const *)(uintptr_t)args);
+    _exit(127);
+}
+
+void process_run(const char *dir, const char *const *words)
+{
+    int status;
+    pid_t pid = process_spawn(dir, words);
+    hf_check(waitpid(pid, &status, 0) == pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    (void)fprintf(stderr, "%s %s failed; see %s/log\n", SCRIPT, words[0], dir);
+    abort();
+}
+
+bool process_has_ended(pid_t *pid)
+{
+    int status;
+    if (*pid > 0 && waitpid(*pid, &status, WNOHANG) == *pid)
+        *pid = 0;
+    return *pid <= 0;
+}
+
+bool process_await(pid_t *pid, bool (*serves)(const void *server), const void *server)
+{
+    for (int i = 0; i < START_MAX_MS / LOOK_EVERY_MS; i++) {
+        if (serves(server))
+            return true;
+        if (process_has_ended(pid))
+            return false;
+        usleep(LOOK_EVERY_MS * 1000);
+    }
+    process_kill(pid);
+    return false;
+}
+
+void process_kill(pid_t *pid)
+{
+    if (*pid > 0) {
+        kill(*pid, SIGKILL);
+        waitpid(*pid, NULL, 0);
+    }
+    *pid = 0;
+}
+
+void process_pause(pid_t pid)
+{
+    int status;
+    hf_check(kill(pid, SIGSTOP) == 0);
+    hf_check(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+}
+
+void process_resume(pid_t pid) { hf_check(kill(pid, SIGCONT) == 0); }
+
+void process_remove(const char *path)
+{
+    pid_t pid = fork();
+    hf_check(pid >= 0);
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", path, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+int process_dial(int port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}

@@ -1,0 +1,33 @@
+/* What the real servers of C tests have in common: each is a process of scripts/server, which knows
+ * their settings, in a temporary directory. */
+#ifndef HF_TESTS_SUPPORT_PROCESS_H
+#define HF_TESTS_SUPPORT_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define PROCESS_WORDS_MAX 48
+
+/* Makes "/tmp/holdfast-KIND-XXXXXX". */
+void process_make_dir(const char *kind, char *ret_dir, size_t size);
+/* Starts scripts/server with these words, which NULL ends; what it prints goes to DIR/log. */
+pid_t process_spawn(const char *dir, const char *const *words);
+/* The same for a program that ends; the test ends if it fails. */
+void process_run(const char *dir, const char *const *words);
+/* Has the process ended?  Then *pid becomes 0. */
+bool process_has_ended(pid_t *pid);
+/* Waits until it serves, looking every few milliseconds.  Returns false if it has ended, or does
+ * not serve for a minute: a busy machine may need seconds for what takes a millisecond on an
+ * idle one. */
+bool process_await(pid_t *pid, bool (*serves)(const void *server), const void *server);
+
+void process_kill(pid_t *pid); /* kill -9; harmless if it is not running */
+/* Returns when all its threads stand still: kill() alone does not wait for that. */
+void process_pause(pid_t pid);
+void process_resume(pid_t pid);
+void process_remove(const char *path); /* rm -rf */
+/* A connection to a port of 127.0.0.1; -1: nobody listens. */
+int process_dial(int port);
+
+#endif

@@ -26,6 +26,7 @@
 #include "base/gzip.h"
 #include "base/hex.h"
 #include "base/id.h"
+#include "base/json_put.h"
 #include "base/local_host.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -601,6 +602,34 @@ static void json_times_are_quoted(void **state)
     assert_buf(&b, "\"2000-02-29T00:00:00.123Z\",\"1970-01-01T00:00:00.000Z\"");
 }
 
+static void json_members_get_commas_between_them_and_nowhere_else(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    const struct id id = {.key = 1};
+    buf_lit(&b, "data: ");
+    json_open(&b, NULL, '{');
+    json_put_text(&b, "a", "[\"");
+    json_put_text(&b, "b", NULL);
+    json_put_text_or_null(&b, "c", "");
+    json_open(&b, "list", '[');
+    json_put_int(&b, NULL, -1);
+    json_put_bytes(&b, NULL, "xyz", 2);
+    json_open(&b, NULL, '{');
+    buf_lit(&b, "}]");
+    json_put_bool(&b, "yes", true);
+    json_put_int_or_null(&b, "none", 0);
+    json_put_time(&b, "at", 0);
+    json_put_time_or_null(&b, "until", 0);
+    json_put_name(&b, "id");
+    json_put_id(&b, NULL, "evt_", &id);
+    buf_char(&b, '}');
+    assert_buf(&b,
+               "data: {\"a\":\"[\\\"\",\"b\":null,\"c\":null,\"list\":[-1,\"xy\",{}],\"yes\":true,"
+               "\"none\":null,\"at\":\"1970-01-01T00:00:00.000Z\",\"until\":null,"
+               "\"id\":\"evt_0000000000100000000000000000\"}");
+}
+
 /* ---- log ---- */
 
 static void log_awkward_values(void)
@@ -1002,6 +1031,7 @@ int main(void)
         cmocka_unit_test(json_escapes_every_byte_alike_at_every_place),
         cmocka_unit_test(a_json_string_of_escapes_only_fits),
         cmocka_unit_test(json_times_are_quoted),
+        cmocka_unit_test(json_members_get_commas_between_them_and_nowhere_else),
         cmocka_unit_test(a_log_line_is_one_line_whatever_the_values),
         cmocka_unit_test(lines_below_the_level_are_not_written),
         cmocka_unit_test(log_levels_are_read_by_name),

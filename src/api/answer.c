@@ -1,7 +1,6 @@
 /* From a command that has come back to its answer: the stored answer of an idempotency key, a body,
  * or a problem with the members that its verdict has.  On HTTP threads. */
 #include <stdio.h>
-#include <string.h>
 
 #include "api/call.h"
 #include "api/render.h"
@@ -35,20 +34,16 @@ static void answer_taken(struct call *c)
         return;
     }
     problem_open(&c->http, problem_of(command->verdict), NULL);
-    buf_lit(&c->http.out, ",\"seats\":");
+    json_put_name(&c->http.out, "seats");
     render_seats(command->event, s->taken, s->n_taken, &c->http.out);
     problem_close(&c->http);
 }
 
 static void put_shortage(const struct event *e, const struct shortage *s, struct buf *out)
 {
-    buf_lit(out, ",\"available\":");
-    buf_int(out, s->available);
-    if (s->short_area >= 0) {
-        const char *name = e->def->areas.v[s->short_area].name;
-        buf_lit(out, ",\"area\":");
-        buf_json(out, name, strlen(name));
-    }
+    json_put_int(out, "available", s->available);
+    if (s->short_area >= 0)
+        json_put_text(out, "area", e->def->areas.v[s->short_area].name);
 }
 
 static void answer_sold_out(struct call *c)
@@ -86,14 +81,10 @@ static void answer_closed(struct call *c)
                  !is_timed     ? NULL
                  : s->is_early ? "Sales have not opened yet; see sales_open_at."
                                : "Sales are over; see sales_close_at.");
-    if (s && s->opens_at) {
-        buf_lit(out, ",\"sales_open_at\":");
-        buf_json_time(out, s->opens_at);
-    }
-    if (s && s->closes_at) {
-        buf_lit(out, ",\"sales_close_at\":");
-        buf_json_time(out, s->closes_at);
-    }
+    if (s && s->opens_at)
+        json_put_time(out, "sales_open_at", s->opens_at);
+    if (s && s->closes_at)
+        json_put_time(out, "sales_close_at", s->closes_at);
     problem_close(&c->http);
 }
 
@@ -104,8 +95,7 @@ static void answer_limit(struct call *c, const char *what)
     char detail[128];
     (void)snprintf(detail, sizeof detail, what, (long long)s->limit);
     problem_open(&c->http, problem_of(c->command.verdict), detail);
-    buf_lit(&c->http.out, ",\"limit\":");
-    buf_int(&c->http.out, s->limit);
+    json_put_int(&c->http.out, "limit", s->limit);
     problem_close(&c->http);
 }
 
@@ -133,10 +123,8 @@ static void answer_unknown(struct call *c)
 {
     struct id id = hold_in_question(&c->command);
     problem_open(&c->http, problem_of(VERDICT_OUTCOME_UNKNOWN), NULL);
-    if (id.key > 0) {
-        buf_lit(&c->http.out, ",\"hold\":");
-        render_id("hold_", &id, false, &c->http.out);
-    }
+    if (id.key > 0)
+        json_put_id(&c->http.out, "hold", "hold_", &id);
     problem_close(&c->http);
 }
 
@@ -169,8 +157,7 @@ static void answer_refused_hold(struct call *c, const struct id *hold)
     id_format(id, "hold_", hold);
     (void)snprintf(detail, sizeof detail, "%s: %.*s", id, (int)len, usual);
     problem_open(&c->http, problem, detail);
-    buf_lit(&c->http.out, ",\"hold\":");
-    render_id("hold_", hold, false, &c->http.out);
+    json_put_id(&c->http.out, "hold", "hold_", hold);
     problem_close(&c->http);
 }
 

@@ -10,6 +10,7 @@
 #ifndef HF_API_API_H
 #define HF_API_API_H
 
+#include "base/json_put.h"
 #include "base/metrics.h"
 #include "base/samples.h"
 #include "engine/engine.h"

@@ -24,7 +24,7 @@ static void audit_listed(struct request *r)
     const struct audit_page *page = command->audit_list.page;
     page_open_with(c, "pruned_seq", page->pruned_seq);
     for (size_t i = 0; i < page->n; i++) {
-        page_next(c, i);
+        page_next(c);
         render_audit(command->event, &page->entries[i], false, &r->out);
     }
     bool more = page->more && page->n;

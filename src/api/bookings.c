@@ -85,8 +85,7 @@ static void booking_refunded(struct request *r)
         return;
     }
     problem_open(r, problem_of(VERDICT_NOT_REFUNDABLE), NULL);
-    buf_lit(&r->out, ",\"available\":");
-    buf_int(&r->out, c->command.refund.available);
+    json_put_int(&r->out, "available", c->command.refund.available);
     problem_close(r);
 }
 
@@ -154,7 +153,7 @@ static void bookings_listed(struct request *r)
             load_event(c, booking->event);
             return;
         }
-        page_next(c, c->n_rendered);
+        page_next(c);
         render_booking(e, booking, &page->money, false, &r->out);
     }
     page_close(c,

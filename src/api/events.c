@@ -107,7 +107,7 @@ static void events_listed(struct request *r)
     char cursor[ID_TEXT_SIZE];
     page_open(c);
     for (size_t i = 0; i < list->n; i++) {
-        page_next(c, i);
+        page_next(c);
         render_event_summary(&list->events[i], &r->out);
     }
     if (list->more && list->n)
@@ -143,27 +143,16 @@ static struct event *path_event(struct call *c, step_fn again)
     return call_event_named(c, c->http.segment.data, c->http.segment.len, again);
 }
 
-static void put_count(struct buf *out, const char *name, int64_t n)
-{
-    buf_json(out, name, strlen(name));
-    buf_char(out, ':');
-    buf_int(out, n);
-}
-
 /* How far the cancelling has come, as the last member of the event. */
 static void put_progress(const struct cancel_progress *p, struct buf *out)
 {
     out->len--; /* the brace */
-    buf_lit(out, ",\"cancellation\":{");
-    put_count(out, "bookings_left", p->bookings_left);
-    buf_char(out, ',');
-    put_count(out, "bookings_cancelled", p->bookings_cancelled);
-    buf_char(out, ',');
-    put_count(out, "refunds_owed", p->refunds_owed);
-    buf_char(out, ',');
-    put_count(out, "refunds_done", p->refunds_done);
-    buf_char(out, ',');
-    put_count(out, "refunds_failed", p->refunds_failed);
+    json_open(out, "cancellation", '{');
+    json_put_int(out, "bookings_left", p->bookings_left);
+    json_put_int(out, "bookings_cancelled", p->bookings_cancelled);
+    json_put_int(out, "refunds_owed", p->refunds_owed);
+    json_put_int(out, "refunds_done", p->refunds_done);
+    json_put_int(out, "refunds_failed", p->refunds_failed);
     buf_lit(out, "}}");
 }
 

@@ -8,18 +8,15 @@
 
 static void put_heat(const struct event *e, const struct heat_list *list, struct buf *out)
 {
-    buf_lit(out, "{\"object\":\"heat\",\"event\":\"");
-    buf_str(out, event_id_text(e));
-    buf_lit(out, "\",\"since\":");
-    buf_json_time(out, list->since);
-    buf_lit(out, ",\"total\":");
-    buf_int(out, (int64_t)list->total);
-    buf_lit(out, ",\"seats\":[");
+    buf_lit(out, "{\"object\":\"heat\"");
+    json_put_text(out, "event", event_id_text(e));
+    json_put_time(out, "since", list->since);
+    json_put_int(out, "total", (int64_t)list->total);
+    json_open(out, "seats", '[');
     for (size_t i = 0; i < list->n; i++) {
-        buf_str(out, i ? ",[" : "[");
+        json_open(out, NULL, '[');
         render_seat(e, list->seats[i].seat, out);
-        buf_char(out, ',');
-        buf_int(out, list->seats[i].refusals);
+        json_put_int(out, NULL, list->seats[i].refusals);
         buf_char(out, ']');
     }
     buf_lit(out, "]}");

@@ -158,7 +158,7 @@ static void holds_listed(struct request *r)
     const struct hold_page *page = command->hold_list.page;
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
-        page_next(c, i);
+        page_next(c);
         render_hold(command->event, &page->holds[i], command->now, r->caller.scope < SCOPE_ADMIN,
                     &r->out);
     }

@@ -186,51 +186,33 @@ void lock_look(struct call *c, bool stale, step_fn then,
 void lock_put_name(struct call *c)
 {
     const struct cell_text *name = &c->lock.request.command.name;
-    buf_lit(&c->http.out, "{\"object\":\"lock\",\"name\":");
-    buf_json(&c->http.out, name->data, name->len);
+    buf_lit(&c->http.out, "{\"object\":\"lock\"");
+    json_put_bytes(&c->http.out, "name", name->data, name->len);
 }
 
 void lock_put_owner(struct call *c)
 {
     char text[CELL_OWNER_TEXT_SIZE];
     cell_owner_format(&c->lock.request.command.owner, text);
-    buf_lit(&c->http.out, ",\"owner\":\"");
-    buf_str(&c->http.out, text);
-    buf_char(&c->http.out, '"');
-}
-
-static void put_label(struct buf *out, const char *label)
-{
-    if (*label)
-        buf_json(out, label, strlen(label));
-    else
-        buf_lit(out, "null");
+    json_put_text(&c->http.out, "owner", text);
 }
 
 static void put_holders(const struct cell_verdict *v, struct buf *out)
 {
-    buf_lit(out, ",\"position\":");
-    if (v->position)
-        buf_int(out, v->position);
-    else
-        buf_lit(out, "null");
-    buf_lit(out, ",\"holders\":[");
-    for (size_t i = 0; i < v->people.n; i++) {
-        buf_str(out, i ? "," : "");
-        put_label(out, v->people.v[i].label);
-    }
+    json_put_int_or_null(out, "position", v->position);
+    json_open(out, "holders", '[');
+    for (size_t i = 0; i < v->people.n; i++)
+        json_put_text_or_null(out, NULL, v->people.v[i].label);
     buf_char(out, ']');
 }
 
 static void put_cycle(const struct cell_verdict *v, struct buf *out)
 {
-    buf_lit(out, ",\"cycle\":[");
+    json_open(out, "cycle", '[');
     for (size_t i = 0; i < v->people.n; i++) {
-        const struct cell_person *p = &v->people.v[i];
-        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
-        buf_json(out, p->name, strlen(p->name));
-        buf_lit(out, ",\"label\":");
-        put_label(out, p->label);
+        json_open(out, NULL, '{');
+        json_put_text(out, "name", v->people.v[i].name);
+        json_put_text_or_null(out, "label", v->people.v[i].label);
         buf_char(out, '}');
     }
     buf_char(out, ']');
@@ -250,11 +232,10 @@ static void put_members(struct call *c, const struct cell_verdict *v)
         put_cycle(v, out);
         break;
     case CELL_MODE_CONFLICT:
-        buf_printf(out, ",\"mode\":\"%s\"", cell_mode_names[v->mode]);
+        json_put_text(out, "mode", cell_mode_names[v->mode]);
         break;
     case CELL_SLOTS_CONFLICT:
-        buf_lit(out, ",\"slots\":");
-        buf_int(out, v->slots);
+        json_put_int(out, "slots", v->slots);
         break;
     default:
         break;

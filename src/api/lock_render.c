@@ -13,36 +13,21 @@ struct lock_look {
     size_t work;       /* holders and waiters that were looked at so far */
 };
 
-static void put_text(struct buf *out, const char *text, size_t len)
-{
-    if (text)
-        buf_json(out, text, len);
-    else
-        buf_lit(out, "null");
-}
-
-static void put_label(struct buf *out, const struct cell_acquisition *a)
-{
-    const char *label = cell_acquisition_label(a);
-    buf_lit(out, "\"label\":");
-    put_text(out, *label ? label : NULL, strlen(label));
-}
-
-static void put_mode_and_owner(struct buf *out, const struct cell_acquisition *a)
+/* Begins the object of a holder or waiter. */
+static void open_person(struct buf *out, const struct cell_acquisition *a)
 {
     char owner[CELL_OWNER_TEXT_SIZE];
     cell_owner_format(&a->owner, owner);
-    buf_lit(out, ",\"mode\":\"");
-    buf_str(out, cell_mode_names[a->mode]);
-    buf_lit(out, "\",\"owner\":\"");
-    buf_str(out, owner);
-    buf_char(out, '"');
+    json_open(out, NULL, '{');
+    json_put_text_or_null(out, "label", cell_acquisition_label(a));
+    json_put_text(out, "mode", cell_mode_names[a->mode]);
+    json_put_text(out, "owner", owner);
 }
 
 /* How long ago; null if this server was not there. */
 static void put_age(struct lock_look *l, const char *name, int64_t since_us)
 {
-    buf_str(l->out, name);
+    json_put_name(l->out, name);
     if (since_us > 0) {
         int64_t us = clock_boot_us(l->clock) - since_us;
         buf_int(l->out, us > 0 ? us / 1000 : 0);
@@ -55,7 +40,7 @@ static void put_age(struct lock_look *l, const char *name, int64_t since_us)
  * While a keep-alive is being stored the session does not expire. */
 static void put_remaining(struct lock_look *l, const struct cell_session *s)
 {
-    buf_lit(l->out, ",\"remaining_ms\":");
+    json_put_name(l->out, "remaining_ms");
     if (!s || s->local.deadline_us == 0) {
         buf_lit(l->out, "null");
         return;
@@ -67,16 +52,12 @@ static void put_remaining(struct lock_look *l, const struct cell_session *s)
 static void put_holder(struct lock_look *l, const struct cell_acquisition *a)
 {
     struct buf *out = l->out;
-    buf_char(out, '{');
-    put_label(out, a);
-    put_mode_and_owner(out, a);
-    buf_lit(out, ",\"fence\":");
-    buf_int(out, a->fence);
-    buf_lit(out, ",\"slot\":");
-    buf_int(out, a->slot);
-    buf_str(out, a->cached ? ",\"cached\":true" : ",\"cached\":false");
-    buf_str(out, a->stage == CELL_DELAYED ? ",\"delayed\":true" : ",\"delayed\":false");
-    put_age(l, ",\"held_ms\":", a->local.since_us);
+    open_person(out, a);
+    json_put_int(out, "fence", a->fence);
+    json_put_int(out, "slot", a->slot);
+    json_put_bool(out, "cached", a->cached);
+    json_put_bool(out, "delayed", a->stage == CELL_DELAYED);
+    put_age(l, "held_ms", a->local.since_us);
     put_remaining(l, a->session);
     buf_char(out, '}');
 }
@@ -85,14 +66,11 @@ static void put_holder(struct lock_look *l, const struct cell_acquisition *a)
 static size_t put_holders(struct lock_look *l, const struct cell_name *n)
 {
     size_t count = 0;
-    buf_lit(l->out, ",\"holders\":[");
+    json_open(l->out, "holders", '[');
     for (const struct cell_acquisition *a = n ? cell_name_holders(n) : NULL;
-         a && count < LOCK_WORK_MAX; a = a->next, count++) {
-        if (count >= l->people_max)
-            continue;
-        buf_str(l->out, count ? "," : "");
-        put_holder(l, a);
-    }
+         a && count < LOCK_WORK_MAX; a = a->next, count++)
+        if (count < l->people_max)
+            put_holder(l, a);
     buf_char(l->out, ']');
     l->work += count;
     return count;
@@ -102,7 +80,7 @@ static size_t put_holders(struct lock_look *l, const struct cell_name *n)
 static void put_blockers(struct lock_look *l, const struct cell_acquisition *a)
 {
     cell_acquisitions blockers = {0};
-    buf_lit(l->out, ",\"waits_for\":[");
+    json_open(l->out, "waits_for", '[');
     if (l->work < LOCK_WORK_MAX)
         cell_acquisition_blockers(l->state, a, &blockers);
     l->work += blockers.n;
@@ -110,13 +88,11 @@ static void put_blockers(struct lock_look *l, const struct cell_acquisition *a)
         const struct cell_acquisition *b = blockers.v[i];
         size_t len;
         const char *name = cell_name_text(b->name, &len);
-        buf_str(l->out, i ? ",{\"name\":" : "{\"name\":");
-        put_text(l->out, name, len);
-        buf_char(l->out, ',');
-        put_label(l->out, b);
-        buf_lit(l->out, ",\"mode\":\"");
-        buf_str(l->out, cell_mode_names[b->mode]);
-        buf_lit(l->out, "\"}");
+        json_open(l->out, NULL, '{');
+        json_put_bytes(l->out, "name", name, len);
+        json_put_text_or_null(l->out, "label", cell_acquisition_label(b));
+        json_put_text(l->out, "mode", cell_mode_names[b->mode]);
+        buf_char(l->out, '}');
     }
     buf_char(l->out, ']');
     vec_close(&blockers);
@@ -128,15 +104,12 @@ static void put_waiters(struct lock_look *l, const struct cell_name *n)
     if (n)
         cell_name_waiters(n, &waiters);
     l->work += waiters.n;
-    buf_lit(l->out, ",\"waiters\":[");
+    json_open(l->out, "waiters", '[');
     for (size_t i = 0; i < waiters.n && i < l->people_max; i++) {
         const struct cell_acquisition *a = waiters.v[i];
-        buf_str(l->out, i ? ",{" : "{");
-        put_label(l->out, a);
-        put_mode_and_owner(l->out, a);
-        buf_lit(l->out, ",\"priority\":");
-        buf_int(l->out, a->priority);
-        put_age(l, ",\"waited_ms\":", a->local.since_us);
+        open_person(l->out, a);
+        json_put_int(l->out, "priority", a->priority);
+        put_age(l, "waited_ms", a->local.since_us);
         put_blockers(l, a);
         buf_char(l->out, '}');
     }
@@ -149,19 +122,15 @@ static void put_name(struct lock_look *l, const struct cell_name *n, const char 
     struct buf *out = l->out;
     size_t value_len = 0;
     const char *value = n ? cell_name_value(n, &value_len) : NULL;
-    int64_t last_fence = n ? cell_name_last_fence(n) : 0;
-    buf_lit(out, "{\"object\":\"lock\",\"name\":");
-    put_text(out, name, len);
+    json_open(out, NULL, '{');
+    json_put_text(out, "object", "lock");
+    json_put_bytes(out, "name", name, len);
     size_t n_holders = put_holders(l, n);
     put_waiters(l, n);
-    buf_printf(out, ",\"n_holders\":%zu,\"n_waiters\":%zu,\"last_fence\":", n_holders,
-               n ? cell_name_n_waiters(n) : 0);
-    if (last_fence)
-        buf_int(out, last_fence);
-    else
-        buf_lit(out, "null");
-    buf_lit(out, ",\"value\":");
-    put_text(out, value, value_len);
+    json_put_int(out, "n_holders", (int64_t)n_holders);
+    json_put_int(out, "n_waiters", n ? (int64_t)cell_name_n_waiters(n) : 0);
+    json_put_int_or_null(out, "last_fence", n ? cell_name_last_fence(n) : 0);
+    json_put_bytes(out, "value", value, value_len);
     buf_char(out, '}');
 }
 
@@ -187,7 +156,7 @@ void lock_render_page(const struct cell_state *s, struct lock_page *page, const 
         last = cell_name_text(n, &last_len);
         if (page->waiting && cell_name_n_waiters(n) == 0)
             continue;
-        buf_str(out, page->n++ ? "," : "");
+        page->n++;
         put_name(&l, n, last, last_len);
     }
     page->more = true;
@@ -201,23 +170,23 @@ static void put_server(const struct node_status *status, const char *url, int64_
                        struct buf *out)
 {
     int64_t lag = status->last > index ? status->last - index : 0;
-    buf_lit(out, "{\"url\":");
-    put_text(out, url, strlen(url));
-    buf_printf(out, ",\"index\":%lld,\"role\":\"%s\",\"lag\":%lld}", (long long)index,
-               strcmp(url, status->master_url) == 0 ? "master" : "standby", (long long)lag);
+    json_open(out, NULL, '{');
+    json_put_text(out, "url", url);
+    json_put_int(out, "index", index);
+    json_put_text(out, "role", strcmp(url, status->master_url) == 0 ? "master" : "standby");
+    json_put_int(out, "lag", lag);
+    buf_char(out, '}');
 }
 
 /* The servers that reported lately, and this one, which knows better how far it is. */
 static void put_servers(const struct node_status *status, const char *url, struct buf *out)
 {
-    buf_lit(out, ",\"servers\":[");
+    json_open(out, "servers", '[');
     put_server(status, url, status->index, out);
     for (size_t i = 0; i < status->n_servers; i++) {
         const struct journal_server *server = &status->servers[i];
-        if (strcmp(server->url, url) == 0)
-            continue;
-        buf_char(out, ',');
-        put_server(status, server->url, server->index, out);
+        if (strcmp(server->url, url) != 0)
+            put_server(status, server->url, server->index, out);
     }
     buf_char(out, ']');
 }
@@ -228,29 +197,29 @@ void lock_render_cell(const struct node *n, const struct cell_state *s, const st
     const char *url = api->cell_url;
     struct node_status status = {0};
     node_status(n, &status);
-    buf_lit(out, "{\"object\":\"cell\",\"master\":");
+    buf_lit(out, "{\"object\":\"cell\"");
     if (*status.master_url) {
-        buf_lit(out, "{\"url\":");
-        put_text(out, status.master_url, strlen(status.master_url));
+        json_open(out, "master", '{');
+        json_put_text(out, "url", status.master_url);
         buf_char(out, '}');
     } else {
-        buf_lit(out, "null");
+        json_put_text(out, "master", NULL);
     }
-    buf_printf(out, ",\"epoch\":%lld,\"index\":%lld", (long long)status.epoch,
-               (long long)status.index);
+    json_put_int(out, "epoch", status.epoch);
+    json_put_int(out, "index", status.index);
     put_servers(&status, url, out);
-    buf_lit(out, ",\"appended_ms\":");
+    json_put_name(out, "appended_ms");
     if (status.appended_ms >= 0)
         buf_int(out, status.appended_ms);
     else
         buf_lit(out, "null");
-    buf_lit(out, ",\"url\":");
-    put_text(out, url, strlen(url));
-    buf_printf(
-        out,
-        ",\"role\":\"%s\",\"journal\":\"%s\",\"journal_answers\":%s,\"sessions\":%zu,\"names\":%zu,"
-        "\"held\":%zu,\"waiting\":%zu}",
-        node_role_names[status.role], api->journal, status.journal_answers ? "true" : "false",
-        cell_state_n_sessions(s), cell_state_n_names(s), cell_state_n_held(s),
-        cell_state_n_waiting(s));
+    json_put_text(out, "url", url);
+    json_put_text(out, "role", node_role_names[status.role]);
+    json_put_text(out, "journal", api->journal);
+    json_put_bool(out, "journal_answers", status.journal_answers);
+    json_put_int(out, "sessions", (int64_t)cell_state_n_sessions(s));
+    json_put_int(out, "names", (int64_t)cell_state_n_names(s));
+    json_put_int(out, "held", (int64_t)cell_state_n_held(s));
+    json_put_int(out, "waiting", (int64_t)cell_state_n_waiting(s));
+    buf_char(out, '}');
 }

@@ -2,7 +2,6 @@
  * locks of a session.  A topic is a cell_topic, and the seq of its changes is the index of the
  * journal.  A stream begins with what comes next; a client that resumes where the topic has
  * forgotten what happened is told to read the state again.  On HTTP threads. */
-#include <string.h>
 
 #include "api/routes.h"
 #include "cell/cell.h"
@@ -28,20 +27,6 @@ static const char *event_name(enum cell_effect_kind kind)
     }
 }
 
-static void put_member(struct buf *out, const char *name, const char *text, size_t len)
-{
-    buf_str(out, name);
-    if (text)
-        buf_json(out, text, len);
-    else
-        buf_lit(out, "null");
-}
-
-static void put_text(struct buf *out, const char *name, const char *text)
-{
-    put_member(out, name, *text ? text : NULL, strlen(text));
-}
-
 struct encoding {
     struct buf *out;
     size_t len_max;
@@ -62,13 +47,13 @@ static void put_event(void *context, const struct cell_event *e)
     x->any = true;
     x->last = out->len;
     buf_printf(out, "event: %s\ndata: {\"index\":%lld", name, (long long)e->index);
-    put_text(out, ",\"name\":", e->name);
+    json_put_text_or_null(out, "name", e->name);
     if (e->kind == CELL_EFFECT_VALUE) {
-        put_member(out, ",\"value\":", e->value, e->value_len);
+        json_put_bytes(out, "value", e->value, e->value_len);
     } else {
-        put_text(out, ",\"label\":", e->label);
-        put_text(out, ",\"owner\":", e->owner);
-        put_text(out, ",\"mode\":", cell_mode_names[e->mode]);
+        json_put_text_or_null(out, "label", e->label);
+        json_put_text_or_null(out, "owner", e->owner);
+        json_put_text_or_null(out, "mode", cell_mode_names[e->mode]);
     }
     buf_printf(out, ",\"fence\":%lld}\n\n", (long long)e->fence);
 }

@@ -6,15 +6,6 @@
 
 #include "api/routes.h"
 
-static void put_value(const char *value, size_t len, struct buf *out)
-{
-    buf_lit(out, ",\"value\":");
-    if (value)
-        buf_json(out, value, len);
-    else
-        buf_lit(out, "null");
-}
-
 /* ---- taking ---- */
 
 static void acquired(struct request *r)
@@ -26,17 +17,13 @@ static void acquired(struct request *r)
     if (!lock_done(c))
         return;
     lock_put_name(c);
-    buf_lit(&r->out, ",\"mode\":\"");
-    buf_str(&r->out, cell_mode_names[v->mode]);
-    buf_char(&r->out, '"');
+    json_put_text(&r->out, "mode", cell_mode_names[v->mode]);
     lock_put_owner(c);
-    buf_lit(&r->out, ",\"fence\":");
-    buf_int(&r->out, v->fence);
-    buf_lit(&r->out, ",\"slot\":");
-    buf_int(&r->out, v->slot);
-    put_value(value->len ? value->data : NULL, value->len, &r->out);
+    json_put_int(&r->out, "fence", v->fence);
+    json_put_int(&r->out, "slot", v->slot);
+    json_put_bytes(&r->out, "value", value->len ? value->data : NULL, value->len);
     if (request->claims)
-        buf_str(&r->out, request->is_unclaimed ? ",\"claimed\":false" : ",\"claimed\":true");
+        json_put_bool(&r->out, "claimed", !request->is_unclaimed);
     buf_char(&r->out, '}');
     answer_out(r, HTTP_OK, type_json);
 }
@@ -152,9 +139,8 @@ static void value_set(struct request *r)
         return;
     lock_put_name(c);
     lock_put_owner(c);
-    buf_lit(&r->out, ",\"fence\":");
-    buf_int(&r->out, command->fence);
-    put_value(command->value.data, command->value.len, &r->out);
+    json_put_int(&r->out, "fence", command->fence);
+    json_put_bytes(&r->out, "value", command->value.data, command->value.len);
     buf_char(&r->out, '}');
     answer_out(r, HTTP_OK, type_json);
 }

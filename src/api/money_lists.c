@@ -10,36 +10,6 @@
 #include "checkout/notify.h"
 #include "json/fields.h"
 
-static void put_string(struct buf *out, const char *name, const char *text)
-{
-    buf_char(out, ',');
-    buf_json(out, name, strlen(name));
-    buf_char(out, ':');
-    if (text && *text)
-        buf_json(out, text, strlen(text));
-    else
-        buf_lit(out, "null");
-}
-
-static void put_number(struct buf *out, const char *name, int64_t n)
-{
-    buf_char(out, ',');
-    buf_json(out, name, strlen(name));
-    buf_char(out, ':');
-    buf_int(out, n);
-}
-
-static void put_time(struct buf *out, const char *name, int64_t at)
-{
-    buf_char(out, ',');
-    buf_json(out, name, strlen(name));
-    buf_char(out, ':');
-    if (at)
-        buf_json_time(out, at);
-    else
-        buf_lit(out, "null");
-}
-
 /* Reads limit and cursor.  Returns false if the call has been answered with 400. */
 static bool read_page(struct call *c, size_t max, size_t *ret_limit, int64_t *ret_before)
 {
@@ -57,23 +27,22 @@ static void put_refund(const struct refund_entry *entry, int64_t now, struct buf
 {
     const struct refund_row *row = &entry->row;
     bool is_open = row->status == REFUND_OWED || row->status == REFUND_PENDING;
-    buf_lit(out, "{\"object\":\"refund\",\"booking\":");
-    render_id("bkg_", &entry->booking, false, out);
-    buf_lit(out, ",\"number\":");
+    buf_lit(out, "{\"object\":\"refund\"");
+    json_put_id(out, "booking", "bkg_", &entry->booking);
+    json_put_name(out, "number");
     render_number(entry->number, entry->booking.key, out);
-    buf_lit(out, ",\"payment\":");
-    render_id("pay_", &entry->payment, false, out);
-    put_string(out, "status", refund_status_text(row->status));
-    put_number(out, "amount", row->amount);
-    put_string(out, "currency", entry->currency);
-    put_string(out, "provider_refund", row->provider);
-    buf_str(out, row->is_ours ? ",\"origin\":\"holdfast\"" : ",\"origin\":\"provider\"");
-    put_number(out, "attempts", entry->attempts);
-    put_string(out, "last_error", *row->error ? row->error : entry->job_error);
-    put_time(out, "next_attempt_at", row->status == REFUND_OWED ? entry->due_at : 0);
-    put_time(out, "created_at", row->created_at);
-    put_time(out, "updated_at", row->updated_at);
-    put_number(out, "age_ms", (is_open ? now : row->updated_at) - row->created_at);
+    json_put_id(out, "payment", "pay_", &entry->payment);
+    json_put_text_or_null(out, "status", refund_status_text(row->status));
+    json_put_int(out, "amount", row->amount);
+    json_put_text_or_null(out, "currency", entry->currency);
+    json_put_text_or_null(out, "provider_refund", row->provider);
+    json_put_text(out, "origin", row->is_ours ? "holdfast" : "provider");
+    json_put_int(out, "attempts", entry->attempts);
+    json_put_text_or_null(out, "last_error", *row->error ? row->error : entry->job_error);
+    json_put_time_or_null(out, "next_attempt_at", row->status == REFUND_OWED ? entry->due_at : 0);
+    json_put_time_or_null(out, "created_at", row->created_at);
+    json_put_time_or_null(out, "updated_at", row->updated_at);
+    json_put_int(out, "age_ms", (is_open ? now : row->updated_at) - row->created_at);
     buf_char(out, '}');
 }
 
@@ -88,7 +57,7 @@ static void refunds_listed(struct request *r)
     const struct refund_page *page = c->command.refund_list.page;
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
-        page_next(c, i);
+        page_next(c);
         put_refund(&page->entries[i], c->command.now, &r->out);
     }
     page_close(c, page->more ? log_int(cursor, page->entries[page->n - 1].row.refund) : NULL);
@@ -126,21 +95,20 @@ static void put_notice(const struct notice_entry *entry, int64_t now, struct buf
     const struct job_row *row = &entry->row;
     char id[NOTIFY_ID_SIZE];
     notify_id(row, id);
-    buf_lit(out, "{\"object\":\"notification\",\"id\":");
-    buf_json(out, id, strlen(id));
-    put_string(out, "type", notice_text(row->notice));
-    put_string(out, "status", job_status_text(row->status));
-    buf_lit(out, ",\"booking\":");
+    buf_lit(out, "{\"object\":\"notification\"");
+    json_put_text(out, "id", id);
+    json_put_text_or_null(out, "type", notice_text(row->notice));
+    json_put_text_or_null(out, "status", job_status_text(row->status));
     if (entry->booking.key)
-        render_id("bkg_", &entry->booking, false, out);
+        json_put_id(out, "booking", "bkg_", &entry->booking);
     else
-        buf_lit(out, "null");
-    put_number(out, "attempts", row->attempts);
-    put_string(out, "last_error", row->error);
-    put_time(out, "next_attempt_at", row->status == JOB_OWED ? row->due_at : 0);
-    put_time(out, "created_at", row->created_at);
-    put_time(out, "ended_at", row->ended_at);
-    put_number(out, "age_ms", (row->ended_at ? row->ended_at : now) - row->created_at);
+        json_put_text(out, "booking", NULL);
+    json_put_int(out, "attempts", row->attempts);
+    json_put_text_or_null(out, "last_error", row->error);
+    json_put_time_or_null(out, "next_attempt_at", row->status == JOB_OWED ? row->due_at : 0);
+    json_put_time_or_null(out, "created_at", row->created_at);
+    json_put_time_or_null(out, "ended_at", row->ended_at);
+    json_put_int(out, "age_ms", (row->ended_at ? row->ended_at : now) - row->created_at);
     buf_char(out, '}');
 }
 
@@ -155,7 +123,7 @@ static void notifications_listed(struct request *r)
     const struct notice_page *page = c->command.notice_list.page;
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
-        page_next(c, i);
+        page_next(c);
         put_notice(&page->entries[i], c->command.now, &r->out);
     }
     page_close(c, page->more ? log_int(cursor, page->entries[page->n - 1].row.job) : NULL);
@@ -189,12 +157,10 @@ void notifications_list(struct request *r)
 /* The payload of a notification: the object as it stands when it is sent. */
 void api_render_notice(const struct job_row *job, const struct command *command, struct buf *out)
 {
-    const char *type = notice_text(job->notice);
-    buf_lit(out, "{\"type\":");
-    buf_json(out, type, strlen(type));
-    buf_lit(out, ",\"timestamp\":");
-    buf_json_time(out, job->created_at);
-    buf_lit(out, ",\"data\":");
+    buf_char(out, '{');
+    json_put_text(out, "type", notice_text(job->notice));
+    json_put_time(out, "timestamp", job->created_at);
+    json_put_name(out, "data");
     if (command->kind == CMD_BOOKING_GET)
         render_booking(command->event, &command->booking_get.row, &command->booking_get.money,
                        false, out);

@@ -25,7 +25,7 @@ static void put_readiness(const char *const *degraded, size_t n, struct buf *out
     }
     buf_lit(out, "{\"status\":\"degraded\",\"degraded\":[");
     for (size_t i = 0; i < n; i++)
-        buf_printf(out, "%s\"%s\"", i ? "," : "", degraded[i]);
+        json_put_text(out, NULL, degraded[i]);
     buf_lit(out, "]}");
 }
 

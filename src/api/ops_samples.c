@@ -51,8 +51,7 @@ static void put_values(const double *values, size_t n, struct buf *out)
 {
     buf_char(out, '[');
     for (size_t i = 0; i < n; i++) {
-        if (i)
-            buf_char(out, ',');
+        json_put_name(out, NULL);
         if (!values || isnan(values[i]))
             buf_lit(out, "null");
         else
@@ -65,9 +64,7 @@ static void put_values(const double *values, size_t n, struct buf *out)
 static size_t put_series(const struct sample_copy *copy, const struct sample_series *s, size_t at,
                          struct buf *out)
 {
-    size_t first = at;
-    buf_json(out, s->name, strlen(s->name));
-    buf_char(out, ':');
+    json_put_name(out, s->name);
     if (!s->by_label) {
         bool is_known = at < copy->n_columns && copy->columns[at].series == s;
         put_values(is_known ? copy->columns[at].values : NULL, copy->n, out);
@@ -75,9 +72,7 @@ static size_t put_series(const struct sample_copy *copy, const struct sample_ser
     }
     buf_char(out, '{');
     for (; at < copy->n_columns && copy->columns[at].series == s; at++) {
-        if (at > first)
-            buf_char(out, ',');
-        buf_json(out, copy->columns[at].label, strlen(copy->columns[at].label));
+        json_put_text(out, NULL, copy->columns[at].label);
         buf_char(out, ':');
         put_values(copy->columns[at].values, copy->n, out);
     }
@@ -88,22 +83,15 @@ static size_t put_series(const struct sample_copy *copy, const struct sample_ser
 static void put_samples(const struct sample_copy *copy, struct buf *out)
 {
     size_t column = 0;
-    buf_lit(out, "{\"object\":\"samples\",\"every_ms\":");
-    buf_int(out, SAMPLES_EVERY_MS);
-    buf_lit(out, ",\"now_ms\":");
-    buf_int(out, copy->now_ms);
-    buf_lit(out, ",\"at\":[");
-    for (size_t i = 0; i < copy->n; i++) {
-        if (i)
-            buf_char(out, ',');
-        buf_int(out, copy->at_ms[i]);
-    }
+    buf_lit(out, "{\"object\":\"samples\"");
+    json_put_int(out, "every_ms", SAMPLES_EVERY_MS);
+    json_put_int(out, "now_ms", copy->now_ms);
+    json_open(out, "at", '[');
+    for (size_t i = 0; i < copy->n; i++)
+        json_put_int(out, NULL, copy->at_ms[i]);
     buf_lit(out, "],\"series\":{");
-    for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
-        if (i)
-            buf_char(out, ',');
+    for (size_t i = 0; i < sizeof series / sizeof *series; i++)
         column = put_series(copy, &series[i], column, out);
-    }
     buf_lit(out, "}}");
 }
 

@@ -44,30 +44,19 @@ void page_open(struct call *c) { buf_lit(&c->http.out, "{\"data\":["); }
 
 void page_open_with(struct call *c, const char *name, int64_t value)
 {
-    struct buf *out = &c->http.out;
-    buf_lit(out, "{\"");
-    buf_str(out, name);
-    buf_lit(out, "\":");
-    buf_int(out, value);
-    buf_lit(out, ",\"data\":[");
+    buf_char(&c->http.out, '{');
+    json_put_int(&c->http.out, name, value);
+    json_open(&c->http.out, "data", '[');
 }
 
-void page_next(struct call *c, size_t index)
-{
-    if (index)
-        buf_char(&c->http.out, ',');
-}
+void page_next(struct call *c) { json_put_name(&c->http.out, NULL); }
 
 void page_close(struct call *c, const char *cursor)
 {
     struct buf *out = &c->http.out;
-    buf_lit(out, "],\"has_more\":");
-    buf_str(out, cursor ? "true" : "false");
-    buf_lit(out, ",\"next_cursor\":");
-    if (cursor)
-        buf_json(out, cursor, strlen(cursor));
-    else
-        buf_lit(out, "null");
+    buf_char(out, ']');
+    json_put_bool(out, "has_more", cursor != NULL);
+    json_put_text(out, "next_cursor", cursor);
     buf_char(out, '}');
     answer_out(&c->http, HTTP_OK, type_json);
 }

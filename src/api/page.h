@@ -20,7 +20,7 @@ void page_open(struct call *c);
 /* The same with a number that is about the whole list, before its entries. */
 void page_open_with(struct call *c, const char *name, int64_t value);
 /* Separates the entries: call it before each of them. */
-void page_next(struct call *c, size_t index);
+void page_next(struct call *c);
 /* Answers with the page.  `cursor` NULL: there are no more entries. */
 void page_close(struct call *c, const char *cursor);
 

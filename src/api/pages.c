@@ -130,17 +130,10 @@ static void component(struct request *r) { answer_page(r, "/web/holdfast.js", NU
 static void settings(struct request *r)
 {
     const struct checkout_config *payments = checkout_settings(call_api(call_of(r))->checkout);
-    const char *const members[][2] = {{"provider", payments->provider},
-                                      {"publishable_key", payments->stripe.publishable_key},
-                                      {"api", payments->public_api}};
     buf_lit(&r->out, "{\"payments\":{");
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        buf_printf(&r->out, "%s\"%s\":", i ? "," : "", members[i][0]);
-        if (members[i][1])
-            buf_json(&r->out, members[i][1], strlen(members[i][1]));
-        else
-            buf_lit(&r->out, "null");
-    }
+    json_put_text(&r->out, "provider", payments->provider);
+    json_put_text(&r->out, "publishable_key", payments->stripe.publishable_key);
+    json_put_text(&r->out, "api", payments->public_api);
     buf_lit(&r->out, "}}");
     r->answer.headers = CACHE;
     answer_out(r, HTTP_OK, type_json);

@@ -9,36 +9,14 @@
 
 #define MASK "*****************" /* as long as the secret in an id */
 
-void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out)
+void render_id(struct buf *out, const char *name, const char *prefix, const struct id *id,
+               bool masked)
 {
     char text[ID_TEXT_SIZE];
     size_t len = id_format(text, prefix, id);
-    size_t shown = masked ? len - (sizeof MASK - 1) : len;
-    buf_char(out, '"');
-    buf_put(out, text, shown);
-    buf_put(out, MASK, len - shown);
-    buf_char(out, '"');
-}
-
-static void put_id(struct buf *out, const char *prefix, const struct id *id)
-{
-    render_id(prefix, id, false, out);
-}
-
-void render_text(struct buf *out, const char *text, size_t len)
-{
-    if (text)
-        buf_json(out, text, len);
-    else
-        buf_lit(out, "null");
-}
-
-void render_time(struct buf *out, int64_t at)
-{
-    if (at)
-        buf_json_time(out, at);
-    else
-        buf_lit(out, "null");
+    if (masked)
+        memcpy(text + len - (sizeof MASK - 1), MASK, sizeof MASK - 1);
+    json_put_bytes(out, name, text, len);
 }
 
 /* A counted seat's name is at most two NAME_SIZEs, two dashes and a number, and seldom needs an
@@ -81,10 +59,7 @@ static void put_area_claims(const struct event *e, const struct area_claim *area
 {
     buf_char(out, '{');
     for (uint32_t i = 0; i < n; i++) {
-        const char *name = e->def->areas.v[areas[i].area].name;
-        if (i)
-            buf_char(out, ',');
-        buf_json(out, name, strlen(name));
+        json_put_text(out, NULL, e->def->areas.v[areas[i].area].name);
         buf_char(out, ':');
         buf_int(out, areas[i].quantity);
     }
@@ -96,15 +71,12 @@ static void put_places(struct buf *out, const struct event *e, const uint32_t *s
                        uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
                        int64_t amount)
 {
-    buf_lit(out, ",\"seats\":");
+    json_put_name(out, "seats");
     render_seats(e, seats, n_seats, out);
-    buf_lit(out, ",\"areas\":");
+    json_put_name(out, "areas");
     put_area_claims(e, areas, n_areas, out);
-    buf_lit(out, ",\"amount\":");
-    buf_int(out, amount);
-    buf_lit(out, ",\"currency\":\"");
-    buf_str(out, e->def->currency);
-    buf_char(out, '"');
+    json_put_int(out, "amount", amount);
+    json_put_text(out, "currency", e->def->currency);
 }
 
 /* The booking that was made of the hold, or null. */
@@ -112,44 +84,33 @@ static void put_booking_id(const struct hold_row *h, bool masked, struct buf *ou
 {
     struct id id = {.key = h->carrier.id.key ? h->carrier.id.key : h->id.key};
     memcpy(id.secret, h->booking_secret, sizeof id.secret);
-    buf_lit(out, ",\"booking\":");
     bool is_past = h->booking == BOOKING_FAILED && h->status == HOLD_ACTIVE;
     if (h->booking && !is_past)
-        render_id("bkg_", &id, masked, out);
+        render_id(out, "booking", "bkg_", &id, masked);
     else
-        buf_lit(out, "null");
+        json_put_text(out, "booking", NULL);
 }
 
 void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
                  struct buf *out)
 {
     int64_t left = h->status == HOLD_ACTIVE && h->expires_at > now ? h->expires_at - now : 0;
-    buf_lit(out, "{\"object\":\"hold\",\"id\":");
-    render_id("hold_", &h->id, masked, out);
-    buf_lit(out, ",\"event\":\"");
-    buf_str(out, event_id_text(e));
-    buf_lit(out, "\",\"status\":\"");
-    buf_str(out, status_text(AUDIT_HOLD, h->status));
-    buf_lit(out, "\",\"owner\":");
-    render_text(out, h->owner, h->owner_len);
-    buf_lit(out, ",\"fence\":");
-    buf_int(out, h->fence);
+    buf_lit(out, "{\"object\":\"hold\"");
+    render_id(out, "id", "hold_", &h->id, masked);
+    json_put_text(out, "event", event_id_text(e));
+    json_put_text(out, "status", status_text(AUDIT_HOLD, h->status));
+    json_put_bytes(out, "owner", h->owner, h->owner_len);
+    json_put_int(out, "fence", h->fence);
     put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
     put_booking_id(h, masked, out);
-    if (h->carrier.id.key) {
-        buf_lit(out, ",\"booked_with\":");
-        render_id("hold_", &h->carrier.id, masked, out);
-    }
-    buf_lit(out, ",\"created_at\":");
-    buf_json_time(out, h->created_at);
-    buf_lit(out, ",\"expires_at\":");
-    buf_json_time(out, h->expires_at);
-    buf_lit(out, ",\"expires_in_ms\":");
-    buf_int(out, left);
-    buf_lit(out, ",\"max_expires_at\":");
-    buf_json_time(out, h->max_expires_at);
+    if (h->carrier.id.key)
+        render_id(out, "booked_with", "hold_", &h->carrier.id, masked);
+    json_put_time(out, "created_at", h->created_at);
+    json_put_time(out, "expires_at", h->expires_at);
+    json_put_int(out, "expires_in_ms", left);
+    json_put_time(out, "max_expires_at", h->max_expires_at);
     if (h->metadata) {
-        buf_lit(out, ",\"metadata\":");
+        json_put_name(out, "metadata");
         buf_put(out, h->metadata, h->metadata_len);
     }
     buf_char(out, '}');
@@ -172,25 +133,16 @@ static const struct checkout_config *payments; /* see api_set_payments */
 
 void api_set_payments(const struct checkout_config *config) { payments = config; }
 
-static void put_member(struct buf *out, const char *name, const char *text)
-{
-    buf_char(out, ',');
-    buf_json(out, name, strlen(name));
-    buf_char(out, ':');
-    render_text(out, text && *text ? text : NULL, text ? strlen(text) : 0);
-}
-
 static void put_error(const struct payment_error *error, struct buf *out)
 {
-    buf_lit(out, ",\"last_error\":");
     if (!error || (!*error->code && !*error->message)) {
-        buf_lit(out, "null");
+        json_put_text(out, "last_error", NULL);
         return;
     }
-    buf_lit(out, "{\"code\":");
-    render_text(out, *error->code ? error->code : NULL, strlen(error->code));
-    put_member(out, "decline_code", error->decline_code);
-    put_member(out, "message", error->message);
+    json_open(out, "last_error", '{');
+    json_put_text_or_null(out, "code", error->code);
+    json_put_text_or_null(out, "decline_code", error->decline_code);
+    json_put_text_or_null(out, "message", error->message);
     buf_char(out, '}');
 }
 
@@ -208,22 +160,20 @@ static void put_payment(const struct payment_row *p, const struct money *money, 
                         struct buf *out)
 {
     bool needs_payer = p->status >= PAYMENT_CREATING && p->status <= PAYMENT_PROCESSING;
-    buf_lit(out, "{\"object\":\"payment\",\"id\":");
-    put_id(out, "pay_", &p->id);
-    put_member(out, "provider", payments ? payments->provider : NULL);
-    put_member(out, "status", status_text(AUDIT_PAYMENT, p->status));
-    put_member(out, "intent", p->intent);
-    put_member(out, "client_secret", shows_secret && needs_payer ? p->client_secret : NULL);
-    put_member(out, "publishable_key", payments ? payments->stripe.publishable_key : NULL);
-    put_member(out, "api", payments ? payments->public_api : NULL);
-    buf_lit(out, ",\"amount\":");
-    buf_int(out, p->amount);
-    buf_lit(out, ",\"amount_received\":");
-    buf_int(out, p->received);
-    buf_lit(out, ",\"amount_refunded\":");
-    buf_int(out, refunded_of(p, money));
-    buf_lit(out, ",\"disputed\":");
-    buf_str(out, p->disputed ? "true" : "false");
+    buf_lit(out, "{\"object\":\"payment\"");
+    json_put_id(out, "id", "pay_", &p->id);
+    json_put_text_or_null(out, "provider", payments ? payments->provider : NULL);
+    json_put_text_or_null(out, "status", status_text(AUDIT_PAYMENT, p->status));
+    json_put_text_or_null(out, "intent", p->intent);
+    json_put_text_or_null(out, "client_secret",
+                          shows_secret && needs_payer ? p->client_secret : NULL);
+    json_put_text_or_null(out, "publishable_key",
+                          payments ? payments->stripe.publishable_key : NULL);
+    json_put_text_or_null(out, "api", payments ? payments->public_api : NULL);
+    json_put_int(out, "amount", p->amount);
+    json_put_int(out, "amount_received", p->received);
+    json_put_int(out, "amount_refunded", refunded_of(p, money));
+    json_put_bool(out, "disputed", p->disputed);
     /* Once a payment has succeeded, the refusals before it are of no interest. */
     put_error(p->received ? NULL : &p->error, out);
     buf_char(out, '}');
@@ -232,7 +182,7 @@ static void put_payment(const struct payment_row *p, const struct money *money, 
 static void put_payment_of(const struct booking_row *b, const struct money *money,
                            bool shows_secret, struct buf *out)
 {
-    buf_lit(out, ",\"payment\":");
+    json_put_name(out, "payment");
     for (size_t i = 0; money && b->payment && i < money->payments.n; i++)
         if (money->payments.v[i].payment == b->payment) {
             put_payment(&money->payments.v[i], money, shows_secret && b->status == BOOKING_PENDING,
@@ -247,12 +197,10 @@ static void put_holds(const struct booking_row *b, const struct id *first, struc
 {
     if (!b->n_merged)
         return;
-    buf_lit(out, ",\"holds\":[");
-    put_id(out, "hold_", first);
-    for (uint32_t i = 0; i < b->n_merged; i++) {
-        buf_char(out, ',');
-        put_id(out, "hold_", &b->merged[i]);
-    }
+    json_open(out, "holds", '[');
+    json_put_id(out, NULL, "hold_", first);
+    for (uint32_t i = 0; i < b->n_merged; i++)
+        json_put_id(out, NULL, "hold_", &b->merged[i]);
     buf_char(out, ']');
 }
 
@@ -261,34 +209,23 @@ void render_booking(const struct event *e, const struct booking_row *b, const st
 {
     struct id hold = {.key = b->id.key};
     memcpy(hold.secret, b->hold_secret, sizeof hold.secret);
-    buf_lit(out, "{\"object\":\"booking\",\"id\":");
-    put_id(out, "bkg_", &b->id);
-    buf_lit(out, ",\"status\":\"");
-    buf_str(out, status_text(AUDIT_BOOKING, b->status));
-    buf_lit(out, "\",\"hold\":");
-    put_id(out, "hold_", &hold);
+    buf_lit(out, "{\"object\":\"booking\"");
+    json_put_id(out, "id", "bkg_", &b->id);
+    json_put_text(out, "status", status_text(AUDIT_BOOKING, b->status));
+    json_put_id(out, "hold", "hold_", &hold);
     put_holds(b, &hold, out);
-    buf_lit(out, ",\"event\":\"");
-    buf_str(out, event_id_text(e));
-    buf_char(out, '"');
+    json_put_text(out, "event", event_id_text(e));
     put_places(out, e, b->seats, b->n_seats, b->areas, b->n_areas, b->amount);
-    buf_lit(out, ",\"number\":");
+    json_put_name(out, "number");
     render_number(b->number, b->id.key, out);
     put_payment_of(b, money, shows_secret, out);
-    buf_lit(out, ",\"fence\":");
-    buf_int(out, b->fence);
-    buf_lit(out, ",\"reference\":");
-    render_text(out, b->reference, b->reference_len);
-    buf_lit(out, ",\"owner\":");
-    render_text(out, b->owner, b->owner_len);
-    buf_lit(out, ",\"created_at\":");
-    buf_json_time(out, b->created_at);
-    buf_lit(out, ",\"expires_at\":");
-    render_time(out, b->status == BOOKING_PENDING ? b->expires_at : 0);
-    buf_lit(out, ",\"cancelled_at\":");
-    render_time(out, b->cancelled_at);
-    buf_lit(out, ",\"reason\":");
-    render_text(out, b->reason, b->reason_len);
+    json_put_int(out, "fence", b->fence);
+    json_put_bytes(out, "reference", b->reference, b->reference_len);
+    json_put_bytes(out, "owner", b->owner, b->owner_len);
+    json_put_time(out, "created_at", b->created_at);
+    json_put_time_or_null(out, "expires_at", b->status == BOOKING_PENDING ? b->expires_at : 0);
+    json_put_time_or_null(out, "cancelled_at", b->cancelled_at);
+    json_put_bytes(out, "reason", b->reason, b->reason_len);
     buf_char(out, '}');
 }
 
@@ -302,42 +239,36 @@ static void put_event(struct event *e, enum event_status status, struct buf *out
 
 static void render_blocked(const struct event *e, const struct seats_block *op, struct buf *out)
 {
-    buf_lit(out, "{\"object\":\"event_seats\",\"event\":\"");
-    buf_str(out, event_id_text(e));
-    buf_lit(out, "\",\"status\":");
-    buf_str(out, op->blocks ? "\"blocked\"" : "\"available\"");
-    buf_lit(out, ",\"seats\":");
+    buf_lit(out, "{\"object\":\"event_seats\"");
+    json_put_text(out, "event", event_id_text(e));
+    json_put_text(out, "status", op->blocks ? "blocked" : "available");
+    json_put_name(out, "seats");
     render_seats(e, op->seats, op->n_named, out);
     if (op->n_sections)
-        buf_lit(out, ",\"sections\":");
+        json_open(out, "sections", '[');
     for (uint32_t i = 0; i < op->n_sections; i++) {
         const char *name = e->def->sections.v[op->sections[i]].name;
         if (i && strcmp(name, e->def->sections.v[op->sections[i - 1]].name) == 0)
             continue; /* zones of a plan that have the same name */
-        buf_char(out, i ? ',' : '[');
-        buf_json(out, name, strlen(name));
+        json_put_text(out, NULL, name);
     }
     if (op->n_sections)
         buf_char(out, ']');
     if (op->n_areas) {
-        buf_lit(out, ",\"areas\":");
+        json_put_name(out, "areas");
         put_area_claims(e, op->areas, op->n_areas, out);
     }
-    if (op->channel) {
-        buf_lit(out, ",\"channel\":");
-        buf_json(out, op->channel, op->channel_len);
-    }
+    if (op->channel)
+        json_put_bytes(out, "channel", op->channel, op->channel_len);
     buf_char(out, '}');
 }
 
 static void render_erasure(const struct command *c, struct buf *out)
 {
-    buf_lit(out, "{\"object\":\"erasure\",\"holds\":");
-    buf_int(out, c->owner_erase.holds);
-    buf_lit(out, ",\"bookings\":");
-    buf_int(out, c->owner_erase.bookings);
-    buf_lit(out, ",\"answers\":");
-    buf_int(out, c->owner_erase.answers);
+    buf_lit(out, "{\"object\":\"erasure\"");
+    json_put_int(out, "holds", c->owner_erase.holds);
+    json_put_int(out, "bookings", c->owner_erase.bookings);
+    json_put_int(out, "answers", c->owner_erase.answers);
     buf_char(out, '}');
 }
 

@@ -3,6 +3,7 @@
 #ifndef HF_API_RENDER_H
 #define HF_API_RENDER_H
 
+#include "base/json_put.h"
 #include "engine/command.h"
 #include "rules/view.h"
 
@@ -27,12 +28,9 @@ void render_audit(const struct event *e, const struct audit_entry *entry, bool m
                   struct buf *out);
 void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *past,
                       struct buf *out);
-/* A text in quotes, or null. */
-void render_text(struct buf *out, const char *text, size_t len);
-/* A time in quotes, or null for 0. */
-void render_time(struct buf *out, int64_t at);
-/* An id in quotes; `masked`: with asterisks for its secret. */
-void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out);
+/* A member that is an id; `masked`: with asterisks for its secret. */
+void render_id(struct buf *out, const char *name, const char *prefix, const struct id *id,
+               bool masked);
 /* A seat's id in quotes. */
 void render_seat(const struct event *e, uint32_t index, struct buf *out);
 /* `["Stalls-A-1",...]` */

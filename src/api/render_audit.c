@@ -22,45 +22,15 @@ static const char *text_of(const char *const *texts, size_t n, int i)
 }
 #define TEXT_OF(texts, i) text_of(texts, sizeof(texts) / sizeof *(texts), (int)(i))
 
-static void put_text(struct buf *out, const char *name, const char *text)
-{
-    buf_lit(out, ",\"");
-    buf_str(out, name);
-    buf_lit(out, "\":");
-    if (text)
-        buf_json(out, text, strlen(text));
-    else
-        buf_lit(out, "null");
-}
-
-static void put_number(struct buf *out, const char *name, int64_t n)
-{
-    put_text(out, name, NULL);
-    if (n) {
-        out->len -= strlen("null");
-        buf_int(out, n);
-    }
-}
-
-static void put_until(struct buf *out, int64_t until)
-{
-    buf_lit(out, ",\"until\":");
-    if (until)
-        buf_json_time(out, until);
-    else
-        buf_lit(out, "null");
-}
-
 static void put_named_id(struct buf *out, const char *name, const char *prefix, int64_t key,
                          const uint8_t secret[ID_SECRET_SIZE], bool masked)
 {
     struct id id = {.key = key};
-    put_text(out, name, NULL);
-    if (!key)
-        return;
-    out->len -= strlen("null");
     memcpy(id.secret, secret, ID_SECRET_SIZE);
-    render_id(prefix, &id, masked, out);
+    if (key)
+        render_id(out, name, prefix, &id, masked);
+    else
+        json_put_text(out, name, NULL);
 }
 
 static void put_item(const struct event *e, const struct audit_row *row, struct buf *out)
@@ -68,35 +38,37 @@ static void put_item(const struct event *e, const struct audit_row *row, struct 
     bool in_seats = row->object == AUDIT_SEAT && row->item >= 0 && row->item < e->def->n_seats;
     bool in_areas =
         row->object == AUDIT_AREA && row->item >= 0 && (size_t)row->item < e->def->areas.n;
-    buf_lit(out, ",\"seat\":");
+    json_put_name(out, "seat");
     if (in_seats)
         render_seat(e, (uint32_t)row->item, out);
     else
         buf_lit(out, "null");
-    put_text(out, "area", in_areas ? e->def->areas.v[row->item].name : NULL);
+    json_put_text(out, "area", in_areas ? e->def->areas.v[row->item].name : NULL);
 }
 
 void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
                   struct buf *out)
 {
     const struct audit_row *row = &entry->row;
-    buf_lit(out, "{\"seq\":");
-    buf_int(out, row->seq);
-    buf_lit(out, ",\"at\":");
-    buf_json_time(out, row->at);
-    put_text(out, "event", event_id_text(e));
-    put_text(out, "object", TEXT_OF(object_texts, row->object));
+    buf_char(out, '{');
+    json_put_int(out, "seq", row->seq);
+    json_put_time(out, "at", row->at);
+    json_put_text(out, "event", event_id_text(e));
+    json_put_text(out, "object", TEXT_OF(object_texts, row->object));
     put_item(e, row, out);
-    put_number(out, "quantity", row->quantity);
-    put_text(out, "from", status_text(row->object, row->from));
-    put_text(out, "to", status_text(row->object, row->to));
+    json_put_int_or_null(out, "quantity", row->quantity);
+    json_put_text(out, "from", status_text(row->object, row->from));
+    json_put_text(out, "to", status_text(row->object, row->to));
     put_named_id(out, "hold", "hold_", row->hold, entry->hold_secret, masked);
     put_named_id(out, "booking", "bkg_", row->booking, entry->booking_secret, masked);
-    put_number(out, "fence", row->fence);
-    put_until(out, row->until);
-    put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
+    json_put_int_or_null(out, "fence", row->fence);
+    json_put_time_or_null(out, "until", row->until);
+    json_put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
     bool hides_address = masked && actor_is_address(entry->actor);
-    put_text(out, "actor", hides_address ? ACTOR_ADDRESS "*" : *entry->actor ? entry->actor : NULL);
+    json_put_text(out, "actor",
+                  hides_address   ? ACTOR_ADDRESS "*"
+                  : *entry->actor ? entry->actor
+                                  : NULL);
     buf_char(out, '}');
 }
 
@@ -106,38 +78,35 @@ void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *pa
     const struct row *row = event_row_of(e, seat);
     const struct section_def *section = &e->def->sections.v[row->section];
     buf_lit(out, "{\"object\":\"seat\"");
-    put_text(out, "event", event_id_text(e));
-    buf_lit(out, ",\"id\":");
+    json_put_text(out, "event", event_id_text(e));
+    json_put_name(out, "id");
     render_seat(e, seat, out);
-    put_text(out, "section", section->name);
-    put_text(out, "row", row->name);
+    json_put_text(out, "section", section->name);
+    json_put_text(out, "row", row->name);
     if (e->def->venue) {
-        const char *label = venue_label(e->def->venue, seat);
-        buf_lit(out, ",\"label\":");
-        buf_json(out, label, strlen(label));
-        put_text(out, "category", event_def_category_name(e->def, event_seat_category(e, seat)));
+        json_put_text(out, "label", venue_label(e->def->venue, seat));
+        json_put_text(out, "category",
+                      event_def_category_name(e->def, event_seat_category(e, seat)));
     } else {
-        put_number(out, "number", seat - row->first + 1);
+        json_put_int_or_null(out, "number", seat - row->first + 1);
     }
-    put_text(out, "tier", section->tier);
-    buf_lit(out, ",\"price\":");
+    json_put_text(out, "tier", section->tier);
     const struct event_terms *terms = event_terms_take(e);
-    buf_int(out, terms->prices.v[event_seat_category(e, seat)]);
+    json_put_int(out, "price", terms->prices.v[event_seat_category(e, seat)]);
     event_terms_give(terms);
-    buf_lit(out, ",\"at\":");
-    buf_json_time(out, past->at);
-    put_text(out, "status", status_text(AUDIT_SEAT, (int)past->status));
+    json_put_time(out, "at", past->at);
+    json_put_text(out, "status", status_text(AUDIT_SEAT, (int)past->status));
     put_named_id(out, "hold", "hold_", past->hold, no_secret, true);
-    put_number(out, "fence", past->fence);
-    put_until(out, past->until);
-    buf_lit(out, ",\"history\":[");
+    json_put_int_or_null(out, "fence", past->fence);
+    json_put_time_or_null(out, "until", past->until);
+    json_open(out, "history", '[');
     for (size_t i = 0; i < past->n; i++) {
         if (i)
             buf_char(out, ',');
         render_audit(e, &past->history[i], true, out);
     }
-    buf_lit(out, "],\"history_has_more\":");
-    buf_str(out, past->more ? "true" : "false");
-    buf_lit(out, ",\"history_pruned\":");
-    buf_str(out, past->pruned ? "true}" : "false}");
+    buf_char(out, ']');
+    json_put_bool(out, "history_has_more", past->more);
+    json_put_bool(out, "history_pruned", past->pruned);
+    buf_char(out, '}');
 }

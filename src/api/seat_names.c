@@ -52,8 +52,8 @@ bool seat_names_distinct(struct call *c, const struct text *names, size_t n, ste
     if (!key_is_unused(c, judge))
         return false;
     problem_open(&c->http, problem_of(VERDICT_DUPLICATE_SEAT), NULL);
-    buf_lit(&c->http.out, ",\"seats\":[");
-    buf_json(&c->http.out, twice->data, twice->len);
+    json_open(&c->http.out, "seats", '[');
+    json_put_bytes(&c->http.out, NULL, twice->data, twice->len);
     buf_char(&c->http.out, ']');
     problem_close(&c->http);
     return false;
@@ -64,12 +64,10 @@ static void refuse_unknown(struct call *c, const struct text *names, size_t n_un
 {
     struct buf *out = &c->http.out;
     problem_open(&c->http, problem_of(VERDICT_NO_SUCH_SEAT), NULL);
-    buf_lit(out, ",\"seats\":[");
+    json_open(out, "seats", '[');
     for (size_t i = 0; i < n_unknown; i++) {
         const struct text *name = &names[c->taken[i]];
-        if (i)
-            buf_char(out, ',');
-        buf_json(out, name->data, name->len);
+        json_put_bytes(out, NULL, name->data, name->len);
     }
     buf_char(out, ']');
     problem_close(&c->http);

@@ -14,26 +14,17 @@ static int64_t account_of(const struct caller *caller)
     return (int64_t)(n >> 1) | 1;
 }
 
-static void put_label(const struct cell_text *label, struct buf *out)
-{
-    buf_lit(out, ",\"label\":");
-    if (label->len)
-        buf_json(out, label->data, label->len);
-    else
-        buf_lit(out, "null");
-}
-
 static void session_opened(struct request *r)
 {
     struct call *c = call_of(r);
-    const struct cell_request *request = &c->lock.request;
-    char id[ID_TEXT_SIZE];
+    const struct cell_command *command = &c->lock.request.command;
     if (!lock_done(c))
         return;
-    (void)id_format(id, "ses_", &request->command.session);
-    buf_printf(&r->out, "{\"object\":\"session\",\"id\":\"%s\",\"ttl_ms\":%lld", id,
-               (long long)c->lock.body.ttl_ms);
-    put_label(&request->command.label, &r->out);
+    buf_lit(&r->out, "{\"object\":\"session\"");
+    json_put_id(&r->out, "id", "ses_", &command->session);
+    json_put_int(&r->out, "ttl_ms", c->lock.body.ttl_ms);
+    json_put_bytes(&r->out, "label", command->label.len ? command->label.data : NULL,
+                   command->label.len);
     buf_char(&r->out, '}');
     answer_out(r, HTTP_CREATED, type_json);
 }
@@ -69,11 +60,8 @@ static void kept_alive(struct request *r)
     if (!lock_done(c))
         return;
     buf_printf(&r->out, "{\"object\":\"session\",\"ttl_ms\":%u,\"wanted\":[", request->ttl_ms);
-    for (size_t i = 0; i < request->wanted.n; i++) {
-        const char *name = request->wanted.v[i].name;
-        buf_str(&r->out, i ? "," : "");
-        buf_json(&r->out, name, strlen(name));
-    }
+    for (size_t i = 0; i < request->wanted.n; i++)
+        json_put_text(&r->out, NULL, request->wanted.v[i].name);
     buf_lit(&r->out, "]}");
     answer_out(r, HTTP_OK, type_json);
 }

@@ -1,10 +1,9 @@
 /* GET /v1/events/{id}/stream: seat changes, as what src/http's streams tell of.  A topic is an
  * event.  On HTTP threads. */
-#include <string.h>
 
+#include "http/stream.h"
 #include "api/render.h"
 #include "api/routes.h"
-#include "http/stream.h"
 
 static int64_t seq(const void *topic)
 {
@@ -45,7 +44,7 @@ static void put_seats(const struct event *e, const struct change *changes, size_
                       struct buf *out)
 {
     for (size_t i = 0; i < n && out->len <= len_max; i++) {
-        buf_str(out, i ? ",[" : "[");
+        json_open(out, NULL, '[');
         render_seat(e, changes[i].item, out);
         buf_lit(out, ",\"");
         buf_char(out, seat_letter(changes[i].state & 3));
@@ -57,10 +56,7 @@ static void put_areas(const struct event *e, const struct change *changes, size_
                       struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *name = e->def->areas.v[changes[i].item].name;
-        if (i)
-            buf_char(out, ',');
-        buf_json(out, name, strlen(name));
+        json_put_text(out, NULL, e->def->areas.v[changes[i].item].name);
         buf_char(out, ':');
         buf_int(out, changes[i].state);
     }
@@ -85,9 +81,8 @@ static void put_event(struct event *e, int64_t at_seq, bool is_last, struct buf 
         buf_lit(out, "event: event\ndata: {\"seq\":");
         buf_int(out, at_seq);
     }
-    buf_lit(out, ",\"status\":\"");
-    buf_str(out, status_text(AUDIT_EVENT, status));
-    buf_lit(out, "\",\"prices\":");
+    json_put_text(out, "status", status_text(AUDIT_EVENT, status));
+    json_put_name(out, "prices");
     render_prices(e->def, terms, out);
     buf_lit(out, "}\n\n");
     event_terms_give(terms);
@@ -99,7 +94,7 @@ static void put_changes(const struct event *e, const struct changes *c, size_t l
 {
     size_t n_seats = count_kind(c, CHANGE_SEAT), n_areas = count_kind(c, CHANGE_AREA);
     stream_put_head(out, c->seq, "seats");
-    buf_lit(out, ",\"changes\":[");
+    json_open(out, "changes", '[');
     put_seats(e, c->list.v, n_seats, len_max, out);
     buf_lit(out, "],\"areas\":{");
     put_areas(e, c->list.v + n_seats, n_areas, out);

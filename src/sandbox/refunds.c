@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "sandbox/bank.h"
 #include "sandbox/refuse.h"
 
@@ -177,19 +178,17 @@ static void put_payment(const struct bank *b, const struct intent *i, struct buf
 {
     const char *payment = metadata_get(&i->metadata, PAYMENT_KEY);
     struct sums sums = {0};
-    char id[ID_TEXT_SIZE];
     intent_money(b, i, &sums);
-    (void)id_format(id, "pi_", &i->id);
-    buf_lit(out, "{\"" PAYMENT_KEY "\":");
-    if (payment)
-        buf_json(out, payment, strlen(payment));
-    else
-        buf_lit(out, "null");
-    buf_printf(out,
-               ",\"intent\":\"%s\",\"status\":\"%s\",\"currency\":\"%s\",\"amount\":%lld,"
-               "\"captured\":%lld,\"refunded\":%lld,\"disputed\":%lld}",
-               id, intent_status_names[i->status], i->currency, (long long)i->amount,
-               (long long)sums.captured, (long long)sums.refunded, (long long)sums.disputed);
+    json_open(out, NULL, '{');
+    json_put_text(out, PAYMENT_KEY, payment);
+    json_put_id(out, "intent", "pi_", &i->id);
+    json_put_text(out, "status", intent_status_names[i->status]);
+    json_put_text(out, "currency", i->currency);
+    json_put_int(out, "amount", i->amount);
+    json_put_int(out, "captured", sums.captured);
+    json_put_int(out, "refunded", sums.refunded);
+    json_put_int(out, "disputed", sums.disputed);
+    buf_char(out, '}');
 }
 
 static struct sums *sums_of(struct sums *all, size_t *n, const char *currency)
@@ -206,12 +205,15 @@ static void put_sums(const struct sums *s, struct buf *out)
     int64_t open = 0;
     for (int status = 0; status < PI_STATUSES; status++)
         open += status == PI_CANCELED || status == PI_SUCCEEDED ? 0 : s->by_status[status];
-    buf_printf(out,
-               "\"%s\":{\"captured\":%lld,\"refunded\":%lld,\"disputed\":%lld,\"succeeded\":%lld,"
-               "\"canceled\":%lld,\"requires_capture\":%lld,\"open\":%lld}",
-               s->currency, (long long)s->captured, (long long)s->refunded, (long long)s->disputed,
-               (long long)s->by_status[PI_SUCCEEDED], (long long)s->by_status[PI_CANCELED],
-               (long long)s->by_status[PI_REQUIRES_CAPTURE], (long long)open);
+    json_open(out, s->currency, '{');
+    json_put_int(out, "captured", s->captured);
+    json_put_int(out, "refunded", s->refunded);
+    json_put_int(out, "disputed", s->disputed);
+    json_put_int(out, "succeeded", s->by_status[PI_SUCCEEDED]);
+    json_put_int(out, "canceled", s->by_status[PI_CANCELED]);
+    json_put_int(out, "requires_capture", s->by_status[PI_REQUIRES_CAPTURE]);
+    json_put_int(out, "open", open);
+    buf_char(out, '}');
 }
 
 #define CURRENCIES_MAX 160 /* more than cards.c knows */
@@ -226,13 +228,10 @@ void bank_books(const struct bank *b, struct buf *out)
         struct sums *sums = sums_of(all, &n, intent->currency);
         sums->by_status[intent->status]++;
         intent_money(b, intent, sums);
-        buf_str(out, i ? "," : "");
         put_payment(b, intent, out);
     }
     buf_lit(out, "],\"currencies\":{");
-    for (size_t i = 0; i < n; i++) {
-        buf_str(out, i ? "," : "");
+    for (size_t i = 0; i < n; i++)
         put_sums(&all[i], out);
-    }
     buf_lit(out, "}}");
 }

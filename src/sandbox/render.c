@@ -1,58 +1,19 @@
 /* See render.h. */
 #include "sandbox/render.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/json_put.h"
 
 static const struct expand nothing;
 
 /* ---- members ---- */
 
-static void put_name(struct buf *out, const char *name)
-{
-    buf_lit(out, ",\"");
-    buf_str(out, name);
-    buf_lit(out, "\":");
-}
-
-/* `text` NULL: null. */
-static void put_text(struct buf *out, const char *name, const char *text)
-{
-    put_name(out, name);
-    if (text)
-        buf_json(out, text, strlen(text));
-    else
-        buf_lit(out, "null");
-}
-
-static void put_int(struct buf *out, const char *name, int64_t value)
-{
-    put_name(out, name);
-    buf_int(out, value);
-}
-
-static void put_bool(struct buf *out, const char *name, bool value)
-{
-    put_name(out, name);
-    buf_str(out, value ? "true" : "false");
-}
-
-static void put_id(struct buf *out, const char *name, const char *prefix, const struct id *id)
-{
-    char text[ID_TEXT_SIZE];
-    (void)id_format(text, prefix, id);
-    put_text(out, name, text);
-}
-
 static void put_metadata(struct buf *out, const struct metadata *m)
 {
-    put_name(out, "metadata");
-    buf_char(out, '{');
+    json_open(out, "metadata", '{');
     for (size_t i = 0; i < m->pairs.n; i++) {
-        buf_str(out, i ? "," : "");
-        buf_json(out, m->pairs.v[i].key, strlen(m->pairs.v[i].key));
+        json_put_text(out, NULL, m->pairs.v[i].key);
         buf_char(out, ':');
-        buf_json(out, m->pairs.v[i].value, strlen(m->pairs.v[i].value));
+        json_put_text(out, NULL, m->pairs.v[i].value);
     }
     buf_char(out, '}');
 }
@@ -61,9 +22,9 @@ static void put_metadata(struct buf *out, const struct metadata *m)
 static void begin_object(struct buf *out, const char *prefix, const struct id *id,
                          const char *object)
 {
-    char text[ID_TEXT_SIZE];
-    (void)id_format(text, prefix, id);
-    buf_printf(out, "{\"id\":\"%s\",\"object\":\"%s\"", text, object);
+    buf_char(out, '{');
+    json_put_id(out, "id", prefix, id);
+    json_put_text(out, "object", object);
 }
 
 static const char no_billing_details[] =
@@ -79,12 +40,12 @@ static const char card_checks[] = ",\"checks\":{\"address_line1_check\":null,"
 static void put_card(struct buf *out, const struct method *m)
 {
     const struct card *card = m->card;
-    put_text(out, "country", card->country);
-    put_int(out, "exp_month", m->exp_month);
-    put_int(out, "exp_year", m->exp_year);
-    put_text(out, "fingerprint", card->name);
-    put_text(out, "funding", card->funding);
-    put_text(out, "last4", card_last4(card));
+    json_put_text(out, "country", card->country);
+    json_put_int(out, "exp_month", m->exp_month);
+    json_put_int(out, "exp_year", m->exp_year);
+    json_put_text(out, "fingerprint", card->name);
+    json_put_text(out, "funding", card->funding);
+    json_put_text(out, "last4", card_last4(card));
     buf_str(out, card_checks);
     buf_lit(out, ",\"regulated_status\":\"unregulated\",\"wallet\":null");
 }
@@ -101,7 +62,7 @@ static void render_method(struct buf *out, const struct method *m)
                ",\"generated_from\":null,\"networks\":{\"available\":[\"%s\"],\"preferred\":null},"
                "\"three_d_secure_usage\":{\"supported\":true}}",
                m->card->brand);
-    put_int(out, "created", m->created_s);
+    json_put_int(out, "created", m->created_s);
     buf_lit(out, ",\"customer\":null,\"customer_account\":null,\"livemode\":false,\"metadata\":{},"
                  "\"type\":\"card\"}");
 }
@@ -111,21 +72,21 @@ static void render_method(struct buf *out, const struct method *m)
 static void put_decline(struct buf *out, const struct bank *b, const struct intent *i)
 {
     const struct decline *decline = i->error;
-    put_name(out, "last_payment_error");
     if (!decline) {
-        buf_lit(out, "null");
+        json_put_text(out, "last_payment_error", NULL);
         return;
     }
     bool by_card = decline != &decline_authentication;
-    buf_printf(out, "{\"type\":\"%s\"", by_card ? "card_error" : "invalid_request_error");
-    put_text(out, "code", decline->code);
+    json_open(out, "last_payment_error", '{');
+    json_put_text(out, "type", by_card ? "card_error" : "invalid_request_error");
+    json_put_text(out, "code", decline->code);
     if (decline->decline_code)
-        put_text(out, "decline_code", decline->decline_code);
-    put_text(out, "message", decline->message);
+        json_put_text(out, "decline_code", decline->decline_code);
+    json_put_text(out, "message", decline->message);
     if (i->error_charge)
-        put_id(out, "charge", "ch_", &bank_charge(b, i->error_charge)->id);
+        json_put_id(out, "charge", "ch_", &bank_charge(b, i->error_charge)->id);
     if (i->error_method.card) {
-        put_name(out, "payment_method");
+        json_put_name(out, "payment_method");
         render_method(out, &i->error_method);
     }
     buf_char(out, '}');
@@ -133,16 +94,16 @@ static void put_decline(struct buf *out, const struct bank *b, const struct inte
 
 static void put_next_action(struct buf *out, const struct bank *b, const struct intent *i)
 {
-    put_name(out, "next_action");
     if (i->status != PI_REQUIRES_ACTION) {
-        buf_lit(out, "null");
+        json_put_text(out, "next_action", NULL);
         return;
     }
     struct buf url = {0};
     intent_action_url(b, i, &url);
-    buf_lit(out, "{\"redirect_to_url\":{\"url\":");
-    buf_json(out, url.data, url.len);
-    put_text(out, "return_url", i->return_url);
+    json_open(out, "next_action", '{');
+    json_open(out, "redirect_to_url", '{');
+    json_put_bytes(out, "url", url.data, url.len);
+    json_put_text(out, "return_url", i->return_url);
     buf_lit(out, "},\"type\":\"redirect_to_url\"}");
     buf_close(&url);
 }
@@ -150,12 +111,12 @@ static void put_next_action(struct buf *out, const struct bank *b, const struct 
 static void put_method(struct buf *out, const struct method *m, bool whole)
 {
     if (!m->card) {
-        put_text(out, "payment_method", NULL);
+        json_put_text(out, "payment_method", NULL);
     } else if (whole) {
-        put_name(out, "payment_method");
+        json_put_name(out, "payment_method");
         render_method(out, m);
     } else {
-        put_id(out, "payment_method", "pm_", &m->id);
+        json_put_id(out, "payment_method", "pm_", &m->id);
     }
 }
 
@@ -163,13 +124,13 @@ static void put_latest_charge(struct buf *out, const struct bank *b, const struc
                               const struct expand *expand)
 {
     if (!i->charge) {
-        put_text(out, "latest_charge", NULL);
+        json_put_text(out, "latest_charge", NULL);
     } else if (expand->latest_charge) {
-        put_name(out, "latest_charge");
+        json_put_name(out, "latest_charge");
         render_charge(out, b, bank_charge(b, i->charge),
                       &(struct expand){.refunds = expand->refunds});
     } else {
-        put_id(out, "latest_charge", "ch_", &bank_charge(b, i->charge)->id);
+        json_put_id(out, "latest_charge", "ch_", &bank_charge(b, i->charge)->id);
     }
 }
 
@@ -179,27 +140,24 @@ void render_intent(struct buf *out, const struct bank *b, const struct intent *i
     char secret[PI_SECRET_SIZE];
     begin_object(out, "pi_", &i->id, "payment_intent");
     buf_lit(out, ",\"allowed_payment_method_types\":null");
-    put_int(out, "amount", i->amount);
-    put_int(out, "amount_capturable", i->capturable);
+    json_put_int(out, "amount", i->amount);
+    json_put_int(out, "amount_capturable", i->capturable);
     buf_lit(out, ",\"amount_details\":{\"tip\":{}}");
-    put_int(out, "amount_received", i->received);
+    json_put_int(out, "amount_received", i->received);
     buf_lit(out, ",\"application\":null,\"application_fee_amount\":null");
     buf_str(out, i->automatic_methods ? ",\"automatic_payment_methods\":{\"allow_redirects\":"
                                         "\"always\",\"enabled\":true}"
                                       : ",\"automatic_payment_methods\":null");
-    if (i->canceled_s)
-        put_int(out, "canceled_at", i->canceled_s);
-    else
-        put_text(out, "canceled_at", NULL);
-    put_text(out, "cancellation_reason", i->cancellation_reason);
-    put_text(out, "capture_method", i->manual_capture ? "manual" : "automatic");
+    json_put_int_or_null(out, "canceled_at", i->canceled_s);
+    json_put_text(out, "cancellation_reason", i->cancellation_reason);
+    json_put_text(out, "capture_method", i->manual_capture ? "manual" : "automatic");
     intent_client_secret(i, secret);
-    put_text(out, "client_secret", secret);
+    json_put_text(out, "client_secret", secret);
     buf_lit(out, ",\"confirmation_method\":\"automatic\"");
-    put_int(out, "created", i->created_s);
-    put_text(out, "currency", i->currency);
+    json_put_int(out, "created", i->created_s);
+    json_put_text(out, "currency", i->currency);
     buf_lit(out, ",\"customer\":null,\"customer_account\":null");
-    put_text(out, "description", i->description);
+    json_put_text(out, "description", i->description);
     buf_lit(out, ",\"excluded_payment_method_types\":null");
     put_decline(out, b, i);
     put_latest_charge(out, b, i, expand);
@@ -213,10 +171,10 @@ void render_intent(struct buf *out, const struct bank *b, const struct intent *i
                  "\"mandate_options\":null,\"network\":null,"
                  "\"request_three_d_secure\":\"automatic\"}},"
                  "\"payment_method_types\":[\"card\"],\"processing\":null");
-    put_text(out, "receipt_email", i->receipt_email);
+    json_put_text(out, "receipt_email", i->receipt_email);
     buf_lit(out, ",\"review\":null,\"setup_future_usage\":null,\"shipping\":null,\"source\":null,"
                  "\"statement_descriptor\":null,\"statement_descriptor_suffix\":null");
-    put_text(out, "status", intent_status_names[i->status]);
+    json_put_text(out, "status", intent_status_names[i->status]);
     buf_lit(out, ",\"transfer_data\":null,\"transfer_group\":null}");
 }
 
@@ -233,7 +191,7 @@ static void put_outcome(struct buf *out, const struct charge *c)
     }
     buf_lit(out, ",\"outcome\":{\"advice_code\":null,\"network_advice_code\":null,"
                  "\"network_decline_code\":null,\"network_status\":\"declined_by_network\"");
-    put_text(out, "reason", c->decline->reason);
+    json_put_text(out, "reason", c->decline->reason);
     buf_lit(out, ",\"risk_level\":\"normal\",\"risk_score\":10,\"seller_message\":\"The bank "
                  "declined the payment.\",\"type\":\"issuer_declined\"}");
 }
@@ -245,7 +203,7 @@ static void put_method_details(struct buf *out, const struct charge *c)
     buf_int(out, c->decline ? 0 : c->amount);
     buf_printf(out, ",\"authorization_code\":null,\"brand\":\"%s\"", m->card->brand);
     put_card(out, m);
-    put_text(out, "network", m->card->brand);
+    json_put_text(out, "network", m->card->brand);
     buf_lit(out, ",\"installments\":null,\"mandate\":null,\"network_transaction_id\":null,"
                  "\"three_d_secure\":null,\"transaction_link_id\":null},\"type\":\"card\"}");
 }
@@ -256,7 +214,7 @@ static void put_refunds(struct buf *out, const struct bank *b, const struct char
     (void)id_format(id, "ch_", &c->id);
     buf_lit(out, ",\"refunds\":{\"object\":\"list\",\"data\":[");
     for (int64_t n = c->refund; n; n = bank_refund(b, n)->previous) {
-        buf_str(out, n == c->refund ? "" : ",");
+        json_put_name(out, NULL);
         render_refund(out, b, bank_refund(b, n), &nothing);
     }
     buf_printf(out, "],\"has_more\":false,\"url\":\"/v1/charges/%s/refunds\"}", id);
@@ -267,43 +225,44 @@ void render_charge(struct buf *out, const struct bank *b, const struct charge *c
 {
     const struct intent *i = bank_intent(b, c->intent);
     begin_object(out, "ch_", &c->id, "charge");
-    put_int(out, "amount", c->amount);
-    put_int(out, "amount_captured", c->captured);
-    put_int(out, "amount_refunded", c->is_released ? c->amount : c->refunded);
+    json_put_int(out, "amount", c->amount);
+    json_put_int(out, "amount_captured", c->captured);
+    json_put_int(out, "amount_refunded", c->is_released ? c->amount : c->refunded);
     buf_lit(out, ",\"application\":null,\"application_fee\":null,\"application_fee_amount\":null,"
                  "\"balance_transaction\":null");
     buf_str(out, no_billing_details);
     buf_lit(out, ",\"calculated_statement_descriptor\":\"HOLDFAST SANDBOX\"");
-    put_bool(out, "captured", c->is_captured);
-    put_int(out, "created", c->created_s);
-    put_text(out, "currency", i->currency);
+    json_put_bool(out, "captured", c->is_captured);
+    json_put_int(out, "created", c->created_s);
+    json_put_text(out, "currency", i->currency);
     buf_lit(out, ",\"customer\":null");
-    put_text(out, "description", i->description);
-    put_bool(out, "disputed", c->dispute != 0);
+    json_put_text(out, "description", i->description);
+    json_put_bool(out, "disputed", c->dispute != 0);
     buf_lit(out, ",\"failure_balance_transaction\":null");
-    put_text(out, "failure_code", c->decline ? c->decline->code : NULL);
-    put_text(out, "failure_message", c->decline ? c->decline->message : NULL);
+    json_put_text(out, "failure_code", c->decline ? c->decline->code : NULL);
+    json_put_text(out, "failure_message", c->decline ? c->decline->message : NULL);
     buf_lit(out, ",\"fraud_details\":{},\"livemode\":false");
     put_metadata(out, &i->metadata);
     buf_lit(out, ",\"on_behalf_of\":null");
     put_outcome(out, c);
-    put_bool(out, "paid", !c->decline);
+    json_put_bool(out, "paid", !c->decline);
     if (expand->payment_intent) {
-        put_name(out, "payment_intent");
+        json_put_name(out, "payment_intent");
         render_intent(out, b, i, &nothing);
     } else {
-        put_id(out, "payment_intent", "pi_", &i->id);
+        json_put_id(out, "payment_intent", "pi_", &i->id);
     }
-    put_id(out, "payment_method", "pm_", &c->method.id);
+    json_put_id(out, "payment_method", "pm_", &c->method.id);
     put_method_details(out, c);
-    put_text(out, "receipt_email", i->receipt_email);
+    json_put_text(out, "receipt_email", i->receipt_email);
     buf_lit(out, ",\"receipt_number\":null,\"receipt_url\":null");
-    put_bool(out, "refunded", c->is_released || (c->is_captured && c->refunded == c->captured));
+    json_put_bool(out, "refunded",
+                  c->is_released || (c->is_captured && c->refunded == c->captured));
     if (expand->refunds)
         put_refunds(out, b, c);
     buf_lit(out, ",\"review\":null,\"shipping\":null,\"source\":null,\"source_transfer\":null,"
                  "\"statement_descriptor\":null,\"statement_descriptor_suffix\":null");
-    put_text(out, "status", c->decline ? "failed" : "succeeded");
+    json_put_text(out, "status", c->decline ? "failed" : "succeeded");
     buf_lit(out, ",\"transfer_data\":null,\"transfer_group\":null}");
 }
 
@@ -315,33 +274,33 @@ void render_refund(struct buf *out, const struct bank *b, const struct refund *r
     const struct charge *c = bank_charge(b, r->charge);
     const struct intent *i = bank_intent(b, c->intent);
     begin_object(out, "re_", &r->id, "refund");
-    put_int(out, "amount", r->amount);
+    json_put_int(out, "amount", r->amount);
     buf_lit(out, ",\"balance_transaction\":null");
     if (expand->charge) {
-        put_name(out, "charge");
+        json_put_name(out, "charge");
         render_charge(out, b, c, &nothing);
     } else {
-        put_id(out, "charge", "ch_", &c->id);
+        json_put_id(out, "charge", "ch_", &c->id);
     }
-    put_int(out, "created", r->created_s);
-    put_text(out, "currency", i->currency);
+    json_put_int(out, "created", r->created_s);
+    json_put_text(out, "currency", i->currency);
     buf_lit(out,
             ",\"customer\":null,\"customer_account\":null,\"destination_details\":{\"card\":{"
             "\"reference_status\":\"pending\",\"reference_type\":\"acquirer_reference_number\","
             "\"type\":\"refund\"},\"type\":\"card\"}");
     if (r->status == RE_FAILED)
-        put_text(out, "failure_reason", "expired_or_canceled_card");
+        json_put_text(out, "failure_reason", "expired_or_canceled_card");
     put_metadata(out, &r->metadata);
     if (expand->payment_intent) {
-        put_name(out, "payment_intent");
+        json_put_name(out, "payment_intent");
         render_intent(out, b, i, &nothing);
     } else {
-        put_id(out, "payment_intent", "pi_", &i->id);
+        json_put_id(out, "payment_intent", "pi_", &i->id);
     }
-    put_id(out, "payment_method", "pm_", &c->method.id);
-    put_text(out, "reason", r->reason);
+    json_put_id(out, "payment_method", "pm_", &c->method.id);
+    json_put_text(out, "reason", r->reason);
     buf_lit(out, ",\"receipt_number\":null,\"source_transfer_reversal\":null");
-    put_text(out, "status", refund_state_names[r->status]);
+    json_put_text(out, "status", refund_state_names[r->status]);
     buf_lit(out, ",\"transfer_reversal\":null}");
 }
 
@@ -365,11 +324,11 @@ void render_dispute(struct buf *out, const struct bank *b, const struct dispute 
     const struct charge *c = bank_charge(b, d->charge);
     const struct intent *i = bank_intent(b, c->intent);
     begin_object(out, "dp_", &d->id, "dispute");
-    put_int(out, "amount", d->amount);
+    json_put_int(out, "amount", d->amount);
     buf_lit(out, ",\"balance_transactions\":[]");
-    put_id(out, "charge", "ch_", &c->id);
-    put_int(out, "created", d->created_s);
-    put_text(out, "currency", i->currency);
+    json_put_id(out, "charge", "ch_", &c->id);
+    json_put_int(out, "created", d->created_s);
+    json_put_text(out, "currency", i->currency);
     buf_lit(out, ",\"enhanced_eligibility_types\":[]");
     buf_str(out, no_evidence);
     buf_printf(out,
@@ -377,11 +336,11 @@ void render_dispute(struct buf *out, const struct bank *b, const struct dispute 
                "\"has_evidence\":false,\"past_due\":false,\"submission_count\":0}",
                (long long)d->created_s + EVIDENCE_S);
     buf_lit(out, ",\"is_charge_refundable\":false,\"livemode\":false,\"metadata\":{}");
-    put_id(out, "payment_intent", "pi_", &i->id);
-    put_name(out, "payment_method_details");
+    json_put_id(out, "payment_intent", "pi_", &i->id);
+    json_put_name(out, "payment_method_details");
     buf_printf(out, "{\"card\":{\"brand\":\"%s\",\"case_type\":\"chargeback\"",
                c->method.card->brand);
-    put_text(out, "network", c->method.card->brand);
+    json_put_text(out, "network", c->method.card->brand);
     buf_lit(out, ",\"network_reason_code\":\"10.4\"},\"type\":\"card\"},\"reason\":\"fraudulent\","
                  "\"status\":\"needs_response\"}");
 }
@@ -404,42 +363,39 @@ void render_stripe_event(struct buf *out, const struct bank *b, const struct str
                          int64_t number)
 {
     begin_object(out, "evt_", &e->id, "event");
-    put_text(out, "api_version", b->version ? b->version : API_VERSION);
-    put_int(out, "created", e->created_s);
+    json_put_text(out, "api_version", b->version ? b->version : API_VERSION);
+    json_put_int(out, "created", e->created_s);
     buf_lit(out, ",\"data\":{\"object\":");
     put_subject(out, b, e->type, number);
     buf_lit(out, "},\"livemode\":false");
-    put_int(out, "pending_webhooks", e->due_ms != 0);
-    buf_lit(out, ",\"request\":{\"id\":");
-    if (b->request_id)
-        buf_json(out, b->request_id, strlen(b->request_id));
-    else
-        buf_lit(out, "null");
-    put_text(out, "idempotency_key", b->key);
+    json_put_int(out, "pending_webhooks", e->due_ms != 0);
+    json_open(out, "request", '{');
+    json_put_text(out, "id", b->request_id);
+    json_put_text(out, "idempotency_key", b->key);
     buf_char(out, '}');
-    put_text(out, "type", event_type_names[e->type]);
+    json_put_text(out, "type", event_type_names[e->type]);
     buf_char(out, '}');
 }
 
 void render_error(struct buf *out, const struct bank *b, const struct api_error *refusal)
 {
-    buf_lit(out, "{\"error\":{\"type\":");
-    buf_json(out, refusal->type, strlen(refusal->type));
-    put_text(out, "message", refusal->message);
+    buf_lit(out, "{\"error\":{");
+    json_put_text(out, "type", refusal->type);
+    json_put_text(out, "message", refusal->message);
     if (refusal->code)
-        put_text(out, "code", refusal->code);
+        json_put_text(out, "code", refusal->code);
     if (refusal->decline_code)
-        put_text(out, "decline_code", refusal->decline_code);
+        json_put_text(out, "decline_code", refusal->decline_code);
     if (refusal->param)
-        put_text(out, "param", refusal->param);
+        json_put_text(out, "param", refusal->param);
     if (refusal->charge)
-        put_id(out, "charge", "ch_", &refusal->charge->id);
+        json_put_id(out, "charge", "ch_", &refusal->charge->id);
     if (refusal->intent) {
-        put_name(out, "payment_intent");
+        json_put_name(out, "payment_intent");
         render_intent(out, b, refusal->intent, &nothing);
     }
     if (refusal->method.card) {
-        put_name(out, "payment_method");
+        json_put_name(out, "payment_method");
         render_method(out, &refusal->method);
     }
     buf_lit(out, "}}");

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "sandbox/operations.h"
 #include "sandbox/refuse.h"
 #include "sandbox/render.h"
@@ -177,7 +178,7 @@ static bool list(struct bank *b, struct order *o, const struct views_listing *l,
     n -= has_more;
     buf_lit(o->out, "{\"object\":\"list\",\"data\":[");
     for (size_t i = 0; i < n; i++) {
-        buf_str(o->out, i ? "," : "");
+        json_put_name(o->out, NULL);
         l->render(o->out, b, numbers[p.before ? n - 1 - i : i], &p.expand);
     }
     buf_printf(o->out, "],\"has_more\":%s,\"url\":\"%s\"}", has_more ? "true" : "false", l->url);

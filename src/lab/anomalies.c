@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "base/json_put.h"
 #include "holdfast.h"
 #include "lab/scene.h"
 #include "lab/servers.h"
@@ -214,60 +215,58 @@ const char *anomaly_verdict(const struct anomaly_side *side)
     return side->violated ? "violated" : "protected";
 }
 
-static void put(struct buf *out, const char *before, const char *text)
-{
-    buf_str(out, before);
-    if (text)
-        buf_json(out, text, strlen(text));
-    else
-        buf_str(out, "null");
-}
-
 static void put_side(const struct anomaly_played *played, int k, struct buf *out)
 {
     const struct anomaly_side *side = &played->sides[k];
-    put(out, k ? ",{\"name\":" : "{\"name\":", anomaly_side_names[k]);
-    put(out, ",\"strategy\":", played->anomaly->strategies[k]);
+    json_open(out, NULL, '{');
+    json_put_text(out, "name", anomaly_side_names[k]);
+    json_put_text(out, "strategy", played->anomaly->strategies[k]);
+    json_open(out, "actors", '[');
     for (size_t i = 0; played->actors[i]; i++)
-        put(out, i ? "," : ",\"actors\":[", played->actors[i]);
+        json_put_text(out, NULL, played->actors[i]);
     buf_str(out, "],\"steps\":[");
     for (size_t i = 0; i < side->steps.n; i++) {
         const struct anomaly_step *step = &side->steps.v[i];
         buf_printf(out, "%s{\"at_ms\":%.3f", i ? "," : "", (double)step->at_us / 1000);
-        put(out, ",\"from\":", step->from);
-        put(out, ",\"to\":", step->to);
-        put(out, ",\"text\":", step->text);
-        put(out, ",\"answer\":", step->answer);
-        put(out, ",\"thinks\":", step->thinks);
+        json_put_text(out, "from", step->from);
+        json_put_text(out, "to", step->to);
+        json_put_text(out, "text", step->text);
+        json_put_text(out, "answer", step->answer);
+        json_put_text(out, "thinks", step->thinks);
         buf_char(out, '}');
     }
-    put(out, "],\"verdict\":", anomaly_verdict(side));
-    put(out, ",\"evidence\":", side->evidence);
+    buf_char(out, ']');
+    json_put_text(out, "verdict", anomaly_verdict(side));
+    json_put_text(out, "evidence", side->evidence);
     buf_char(out, '}');
 }
 
 void anomalies_json(const struct anomalies_result *result, struct buf *out)
 {
-    buf_str(out, "{\"object\":\"lab.anomalies\",\"at\":");
-    buf_json_time(out, result->at_ms);
-    put(out, ",\"note\":", result->note[0] ? result->note : NULL);
-    buf_str(out, ",\"anomalies\":[");
+    buf_lit(out, "{\"object\":\"lab.anomalies\"");
+    json_put_time(out, "at", result->at_ms);
+    json_put_text_or_null(out, "note", result->note);
+    json_open(out, "anomalies", '[');
     for (size_t i = 0; i < result->n; i++) {
         const struct anomaly_played *played = &result->played[i];
-        put(out, i ? ",{\"name\":" : "{\"name\":", played->anomaly->name);
-        put(out, ",\"title\":", played->anomaly->title);
-        put(out, ",\"moral\":", played->anomaly->moral);
-        put(out, ",\"more\":", played->anomaly->more);
-        buf_str(out, ",\"sides\":[");
+        json_open(out, NULL, '{');
+        json_put_text(out, "name", played->anomaly->name);
+        json_put_text(out, "title", played->anomaly->title);
+        json_put_text(out, "moral", played->anomaly->moral);
+        json_put_text(out, "more", played->anomaly->more);
+        json_open(out, "sides", '[');
         for (int k = 0; k < ANOMALY_SIDES; k++)
             put_side(played, k, out);
         buf_str(out, "]}");
     }
     buf_str(out, "],\"left_out\":[");
     for (size_t i = 0; i < result->n_left_out; i++) {
-        put(out, i ? ",{\"name\":" : "{\"name\":", result->left_out[i].anomaly->name);
-        put(out, ",\"why\":", result->left_out[i].why);
+        json_open(out, NULL, '{');
+        json_put_text(out, "name", result->left_out[i].anomaly->name);
+        json_put_text(out, "why", result->left_out[i].why);
         buf_char(out, '}');
     }
-    buf_printf(out, "],\"ok\":%s}", result->ok ? "true" : "false");
+    buf_char(out, ']');
+    json_put_bool(out, "ok", result->ok);
+    buf_char(out, '}');
 }

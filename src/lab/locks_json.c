@@ -1,22 +1,13 @@
 /* See locks.h: writes the result as JSON. */
-#include <string.h>
-
+#include "base/json_put.h"
 #include "lab/locks.h"
-
-static void put_text(struct buf *b, const char *text)
-{
-    if (text && *text)
-        buf_json(b, text, strlen(text));
-    else
-        buf_lit(b, "null");
-}
 
 /* Begins an object, or writes the whole of one that has only a reason.  Returns whether the caller
  * has to write the rest. */
 static bool begin(struct buf *b, const char *why)
 {
-    buf_lit(b, "{\"why\":");
-    put_text(b, why);
+    json_open(b, NULL, '{');
+    json_put_text_or_null(b, "why", why);
     if (*why)
         buf_char(b, '}');
     return !*why;
@@ -62,28 +53,24 @@ static void put_fault(struct buf *b, const struct locks_fault *f)
 
 static void put_row(struct buf *b, const struct locks_row *row)
 {
-    buf_lit(b, "{\"driver\":");
-    put_text(b, row->driver);
-    buf_lit(b, ",\"version\":");
-    put_text(b, row->version);
-    buf_lit(b, ",\"why\":");
-    put_text(b, row->why);
+    json_open(b, NULL, '{');
+    json_put_text_or_null(b, "driver", row->driver);
+    json_put_text_or_null(b, "version", row->version);
+    json_put_text_or_null(b, "why", row->why);
     if (row->why[0]) {
         buf_char(b, '}');
         return;
     }
-    buf_lit(b, ",\"speed\":");
+    json_put_name(b, "speed");
     put_speed(b, &row->speed);
-    buf_lit(b, ",\"hand_over\":[");
-    for (int i = 0; i < LOCKS_CROWDS; i++) {
-        buf_str(b, i ? "," : "");
+    json_open(b, "hand_over", '[');
+    for (int i = 0; i < LOCKS_CROWDS; i++)
         put_crowd(b, &row->crowds[i]);
-    }
     buf_lit(b, "],\"traffic\":");
     put_traffic(b, &row->traffic);
-    buf_lit(b, ",\"faults\":{");
+    json_open(b, "faults", '{');
     for (enum locks_fault_kind kind = 0; kind < LOCKS_FAULTS; kind++) {
-        buf_printf(b, "%s\"%s\":", kind ? "," : "", locks_fault_name(kind));
+        json_put_name(b, locks_fault_name(kind));
         put_fault(b, &row->faults[kind]);
     }
     buf_lit(b, "}}");
@@ -91,24 +78,18 @@ static void put_row(struct buf *b, const struct locks_row *row)
 
 void locks_json(const struct locks_result *r, struct buf *out)
 {
-    buf_lit(out, "{\"object\":\"lab.locks\",\"at\":");
-    buf_json_time(out, r->at_ms);
-    buf_printf(out, ",\"machine\":{\"cpus\":%d,\"model\":", r->machine.cpus);
-    put_text(out, r->machine.model);
-    buf_printf(out, ",\"memory_bytes\":%lld,\"kernel\":", (long long)r->machine.memory_bytes);
-    put_text(out, r->machine.kernel);
-    buf_lit(out, "},\"holdfast\":");
-    put_text(out, r->holdfast);
+    buf_lit(out, "{\"object\":\"lab.locks\"");
+    json_put_time(out, "at", r->at_ms);
+    machine_json(&r->machine, out);
+    json_put_text_or_null(out, "holdfast", r->holdfast);
     buf_printf(out, ",\"took_s\":%.1f,\"seconds\":%g,\"ttl_ms\":%lld,\"faults\":{", r->seconds,
                r->settings.seconds, (long long)r->settings.ttl_ms);
-    for (enum locks_fault_kind kind = 0; kind < LOCKS_FAULTS; kind++) {
-        buf_printf(out, "%s\"%s\":", kind ? "," : "", locks_fault_name(kind));
-        put_text(out, locks_fault_title(kind));
-    }
+    for (enum locks_fault_kind kind = 0; kind < LOCKS_FAULTS; kind++)
+        json_put_text_or_null(out, locks_fault_name(kind), locks_fault_title(kind));
     buf_lit(out, "},\"drivers\":[");
-    for (size_t i = 0; i < r->n; i++) {
-        buf_str(out, i ? "," : "");
+    for (size_t i = 0; i < r->n; i++)
         put_row(out, &r->rows[i]);
-    }
-    buf_printf(out, "],\"ok\":%s}", r->ok ? "true" : "false");
+    buf_char(out, ']');
+    json_put_bool(out, "ok", r->ok);
+    buf_char(out, '}');
 }

@@ -2,9 +2,10 @@
 #include "lab/machine.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include "base/json_put.h"
 
 /* Leaves `ret` as it is if the kernel names no model. */
 static void read_model(char ret[128])
@@ -27,4 +28,14 @@ void machine_read(struct machine *ret)
     (void)snprintf(ret->kernel, sizeof ret->kernel, "%s %s", name.sysname, name.release);
     (void)snprintf(ret->model, sizeof ret->model, "%s", name.machine);
     read_model(ret->model);
+}
+
+void machine_json(const struct machine *m, struct buf *out)
+{
+    json_open(out, "machine", '{');
+    json_put_int(out, "cpus", m->cpus);
+    json_put_text_or_null(out, "model", m->model);
+    json_put_int(out, "memory_bytes", m->memory_bytes);
+    json_put_text_or_null(out, "kernel", m->kernel);
+    buf_char(out, '}');
 }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
+
 struct machine {
     int cpus;
     char model[128]; /* of the processor, or its architecture where the kernel names no model */
@@ -11,6 +13,8 @@ struct machine {
     char kernel[136];
 };
 void machine_read(struct machine *ret);
+/* Writes the member `machine`. */
+void machine_json(const struct machine *m, struct buf *out);
 
 /* Versions as the servers report them; "" for a server that was not used. */
 struct versions {

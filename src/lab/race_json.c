@@ -1,15 +1,6 @@
 /* See race.h: writes the result as JSON. */
-#include <string.h>
-
+#include "base/json_put.h"
 #include "lab/race.h"
-
-static void put_text(struct buf *b, const char *text)
-{
-    if (text && *text)
-        buf_json(b, text, strlen(text));
-    else
-        buf_lit(b, "null");
-}
 
 static void put_latency(struct buf *b, const struct race_latency *l)
 {
@@ -26,21 +17,19 @@ static void put_latency(struct buf *b, const struct race_latency *l)
 
 static void put_run(struct buf *b, const struct race_run *run)
 {
-    buf_lit(b, "{\"strategy\":");
-    put_text(b, run->strategy->name);
-    buf_lit(b, ",\"summary\":");
-    put_text(b, run->strategy->summary);
-    buf_printf(b,
-               ",\"promises_correct\":%s,\"unless\":", run->strategy->correct ? "true" : "false");
-    put_text(b, run->strategy->unless);
-    buf_printf(b, ",\"several_servers\":%s", run->several ? "true" : "false");
+    json_open(b, NULL, '{');
+    json_put_text_or_null(b, "strategy", run->strategy->name);
+    json_put_text_or_null(b, "summary", run->strategy->summary);
+    json_put_bool(b, "promises_correct", run->strategy->correct);
+    json_put_text_or_null(b, "unless", run->strategy->unless);
+    json_put_bool(b, "several_servers", run->several);
     buf_printf(b,
                ",\"users\":%d,\"seats\":%d,\"tries\":%d,\"winners\":%d,\"double_sold\":%d,"
                "\"errors\":%d,\"seconds\":%.6f,\"throughput\":%.1f,\"winners_ms\":",
                run->users, run->seats, run->tries, run->winners, run->double_sold, run->errors,
                run->seconds, run->throughput);
     put_latency(b, &run->winners_ms);
-    buf_lit(b, ",\"losers_ms\":");
+    json_put_name(b, "losers_ms");
     put_latency(b, &run->losers_ms);
     buf_printf(
         b,
@@ -48,47 +37,42 @@ static void put_run(struct buf *b, const struct race_run *run)
         "\"commits_per_request\":%.4f",
         run->refused_at_once, run->round_trips_per_request, run->gate_trips_per_request,
         run->commits_per_request);
-    buf_printf(b, ",\"verdict\":\"%s\",\"why\":", race_verdict_text(run->verdict));
-    put_text(b, run->why);
+    json_put_text(b, "verdict", race_verdict_text(run->verdict));
+    json_put_text_or_null(b, "why", run->why);
     buf_char(b, '}');
 }
 
 static void put_where(struct buf *b, const struct race_result *r)
 {
-    buf_printf(b, "\"machine\":{\"cpus\":%d,\"model\":", r->machine.cpus);
-    put_text(b, r->machine.model);
-    buf_printf(b, ",\"memory_bytes\":%lld,\"kernel\":", (long long)r->machine.memory_bytes);
-    put_text(b, r->machine.kernel);
-    buf_lit(b, "},\"versions\":{\"holdfast\":");
-    put_text(b, r->versions.holdfast);
-    buf_lit(b, ",\"postgresql\":");
-    put_text(b, r->versions.postgresql);
-    buf_lit(b, ",\"redis\":");
-    put_text(b, r->versions.redis);
-    buf_lit(b, ",\"sqlite\":");
-    put_text(b, r->versions.sqlite);
-    buf_printf(b, "},\"back_end\":{\"ledger\":\"%s\",\"gate\":%s},\"note\":",
-               r->on_postgres ? "postgresql" : "sqlite", r->with_gate ? "\"redis\"" : "null");
-    put_text(b, r->note);
+    machine_json(&r->machine, b);
+    json_open(b, "versions", '{');
+    json_put_text_or_null(b, "holdfast", r->versions.holdfast);
+    json_put_text_or_null(b, "postgresql", r->versions.postgresql);
+    json_put_text_or_null(b, "redis", r->versions.redis);
+    json_put_text_or_null(b, "sqlite", r->versions.sqlite);
+    buf_lit(b, "},\"back_end\":{");
+    json_put_text(b, "ledger", r->on_postgres ? "postgresql" : "sqlite");
+    json_put_text(b, "gate", r->with_gate ? "redis" : NULL);
+    buf_char(b, '}');
+    json_put_text_or_null(b, "note", r->note);
 }
 
 void race_json(const struct race_result *r, struct buf *out)
 {
-    buf_lit(out, "{\"object\":\"lab.race\",\"at\":");
-    buf_json_time(out, r->at_ms);
-    buf_char(out, ',');
+    buf_lit(out, "{\"object\":\"lab.race\"");
+    json_put_time(out, "at", r->at_ms);
     put_where(out, r);
     buf_printf(out, ",\"connections_max\":%d,\"retries\":%d,\"runs\":[", RACE_RUNNERS, r->retries);
-    for (size_t i = 0; i < r->n_runs; i++) {
-        if (i)
-            buf_char(out, ',');
+    for (size_t i = 0; i < r->n_runs; i++)
         put_run(out, &r->runs[i]);
-    }
     buf_lit(out, "],\"skipped\":[");
     for (size_t i = 0; i < r->n_skips; i++) {
-        buf_printf(out, "%s{\"strategy\":\"%s\",\"why\":", i ? "," : "", r->skips[i].strategy);
-        put_text(out, r->skips[i].why);
+        json_open(out, NULL, '{');
+        json_put_text(out, "strategy", r->skips[i].strategy);
+        json_put_text_or_null(out, "why", r->skips[i].why);
         buf_char(out, '}');
     }
-    buf_printf(out, "],\"ok\":%s}", r->ok ? "true" : "false");
+    buf_char(out, ']');
+    json_put_bool(out, "ok", r->ok);
+    buf_char(out, '}');
 }

@@ -2,10 +2,10 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 
+#include "base/json_put.h"
 #include "cli/common.h"
 #include "cli/copies.h"
 #include "cli/staged.h"
@@ -31,19 +31,21 @@ static void print(const struct backup_asked *a, const struct ledger_size *size,
                   const struct verify_report *report)
 {
     struct buf b = {0};
-    char as_of[CLOCK_TEXT_SIZE];
-    clock_format_ms(size->as_of, as_of);
     int64_t holds = report->checks[VERIFY_FOLD_HOLDS].rows;
     int64_t bookings = report->checks[VERIFY_FOLD_BOOKINGS].rows;
     if (a->json) {
-        buf_lit(&b, "{\"object\":\"backup\",\"file\":");
-        buf_json(&b, a->file, strlen(a->file));
-        buf_printf(&b,
-                   ",\"as_of\":\"%s\",\"bytes\":%" PRId64 ",\"events\":%" PRId64
-                   ",\"holds\":%" PRId64 ",\"bookings\":%" PRId64
-                   ",\"checks\":%d,\"violations\":0}\n",
-                   as_of, size->bytes, report->events, holds, bookings, VERIFY_GATE);
+        buf_lit(&b, "{\"object\":\"backup\"");
+        json_put_text(&b, "file", a->file);
+        json_put_time(&b, "as_of", size->as_of);
+        json_put_int(&b, "bytes", size->bytes);
+        json_put_int(&b, "events", report->events);
+        json_put_int(&b, "holds", holds);
+        json_put_int(&b, "bookings", bookings);
+        json_put_int(&b, "checks", VERIFY_GATE);
+        buf_lit(&b, ",\"violations\":0}\n");
     } else {
+        char as_of[CLOCK_TEXT_SIZE];
+        clock_format_ms(size->as_of, as_of);
         buf_printf(&b,
                    "%s: %" PRId64 " events, %" PRId64 " holds, %" PRId64 " bookings as of %s; "
                    "%" PRId64 " KB, %d checks, no violation\n",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_put.h"
 #include "base/status.h"
 #include "base/vec.h"
 #include "cli/common.h"
@@ -241,38 +242,26 @@ static void put_text(struct buf *b, const struct doctor *d)
         buf_printf(b, "Beware: %s\n", d->driver->beware);
 }
 
-static void put_member(struct buf *b, const char *key, const char *text)
-{
-    buf_printf(b, "\"%s\":", key);
-    buf_json(b, text, strlen(text));
-}
-
 static void put_json(struct buf *b, const struct doctor *d)
 {
     struct buf verdict = {0};
     put_verdict(&verdict, d);
-    buf_char(&verdict, '\0');
-    buf_lit(b, "{\"object\":\"examination\",");
-    put_member(b, "driver", d->driver ? d->driver->name : "");
-    buf_char(b, ',');
-    put_member(b, "grade", grade_name(d->worst));
+    buf_lit(b, "{\"object\":\"examination\"");
+    json_put_text(b, "driver", d->driver ? d->driver->name : "");
+    json_put_text(b, "grade", grade_name(d->worst));
     buf_printf(b, ",\"latency_us\":{\"median\":%" PRId64 ",\"worst\":%" PRId64 "},\"findings\":[",
                d->median_us, d->worst_us);
     for (size_t i = 0; i < d->notes.n; i++) {
-        buf_str(b, i ? ",{" : "{");
-        put_member(b, "grade", grade_name(d->notes.v[i].grade));
-        buf_char(b, ',');
-        put_member(b, "topic", d->notes.v[i].topic);
-        buf_char(b, ',');
-        put_member(b, "text", d->notes.v[i].text);
+        json_open(b, NULL, '{');
+        json_put_text(b, "grade", grade_name(d->notes.v[i].grade));
+        json_put_text(b, "topic", d->notes.v[i].topic);
+        json_put_text(b, "text", d->notes.v[i].text);
         buf_char(b, '}');
     }
-    buf_lit(b, "],");
-    put_member(b, "verdict", verdict.data);
-    buf_char(b, ',');
-    put_member(b, "survives", d->driver ? d->driver->survives : "");
-    buf_char(b, ',');
-    put_member(b, "beware", d->driver && d->driver->beware ? d->driver->beware : "");
+    buf_char(b, ']');
+    json_put_bytes(b, "verdict", verdict.data, verdict.len);
+    json_put_text(b, "survives", d->driver ? d->driver->survives : "");
+    json_put_text(b, "beware", d->driver && d->driver->beware ? d->driver->beware : "");
     buf_lit(b, "}\n");
     buf_close(&verdict);
 }

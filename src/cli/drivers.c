@@ -1,11 +1,10 @@
 /* `holdfast drivers`: the coordinators and what each declares about itself (hf_drivers).  Main
  * thread. */
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/duration.h"
+#include "base/json_put.h"
 #include "cli/common.h"
 #include "cli/options.h"
 
@@ -48,14 +47,10 @@ static void put_overlaps(struct buf *b, uint64_t mask)
 
 static void put_overlaps_json(struct buf *b, uint64_t mask)
 {
-    const char *between = "";
-    buf_lit(b, ",\"overlaps\":[");
-    for (size_t i = 0; i < N_OVERLAPS; i++) {
-        if (!(mask & overlaps[i].bit))
-            continue;
-        buf_printf(b, "%s\"%s\"", between, overlaps[i].name);
-        between = ",";
-    }
+    json_open(b, "overlaps", '[');
+    for (size_t i = 0; i < N_OVERLAPS; i++)
+        if (mask & overlaps[i].bit)
+            json_put_text(b, NULL, overlaps[i].name);
     buf_char(b, ']');
 }
 
@@ -77,31 +72,25 @@ static void put_text(struct buf *b, const struct hf_driver_info *d)
         buf_printf(b, "  beware    %s\n", d->beware);
 }
 
-static void put_member(struct buf *b, const char *key, const char *text)
-{
-    buf_printf(b, ",\"%s\":", key);
-    buf_json(b, text, strlen(text));
-}
-
 static void put_json(struct buf *b, const struct hf_driver_info *d)
 {
-    buf_lit(b, "{\"name\":");
-    buf_json(b, d->name, strlen(d->name));
-    put_member(b, "url", d->url);
-    put_member(b, "fence", fence_name(d->fence));
-    const struct {
-        const char *key;
-        bool value;
-    } switches[] = {{"processes", d->processes}, {"outlives", d->outlives}, {"fair", d->fair},
-                    {"shared", d->shared},       {"priority", d->priority}, {"slots", d->slots}};
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
-        buf_printf(b, ",\"%s\":%s", switches[i].key, switches[i].value ? "true" : "false");
-    buf_printf(b, ",\"ttl_min_ms\":%" PRId64 ",\"ttl_max_ms\":%" PRId64 ",\"name_len_max\":%zu",
-               d->ttl_min_ms, d->ttl_max_ms, d->name_len_max);
-    put_member(b, "ttl", d->ttl);
-    put_member(b, "survives", d->survives);
+    json_open(b, NULL, '{');
+    json_put_text(b, "name", d->name);
+    json_put_text(b, "url", d->url);
+    json_put_text(b, "fence", fence_name(d->fence));
+    json_put_bool(b, "processes", d->processes);
+    json_put_bool(b, "outlives", d->outlives);
+    json_put_bool(b, "fair", d->fair);
+    json_put_bool(b, "shared", d->shared);
+    json_put_bool(b, "priority", d->priority);
+    json_put_bool(b, "slots", d->slots);
+    json_put_int(b, "ttl_min_ms", d->ttl_min_ms);
+    json_put_int(b, "ttl_max_ms", d->ttl_max_ms);
+    json_put_int(b, "name_len_max", (int64_t)d->name_len_max);
+    json_put_text(b, "ttl", d->ttl);
+    json_put_text(b, "survives", d->survives);
     put_overlaps_json(b, d->overlaps);
-    put_member(b, "beware", d->beware ? d->beware : "");
+    json_put_text(b, "beware", d->beware ? d->beware : "");
     buf_char(b, '}');
 }
 
@@ -126,7 +115,7 @@ int cli_drivers(int argc, char **argv)
     struct buf b = {0};
     buf_str(&b, json ? "[" : "");
     for (size_t i = 0; i < n; i++) {
-        buf_str(&b, i && json ? "," : i ? "\n" : "");
+        buf_str(&b, i && !json ? "\n" : "");
         (json ? put_json : put_text)(&b, drivers[i]);
     }
     buf_str(&b, json ? "]\n" : "");

@@ -3,11 +3,11 @@
  * time between the check and the script's write is not protected; only a guard inside the target
  * can do that (docs/fences.md).  Main thread. */
 #include <getopt.h>
-#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "cli/common.h"
 #include "cli/options.h"
 
@@ -148,10 +148,11 @@ static int check_fence(struct fence_call *c)
     int code = check(c->path, c->resource.data, token, &fault);
     if (c->json && (code == EXIT_SUCCESS || code == EXIT_LOST)) {
         struct buf b = {0};
-        buf_lit(&b, "{\"resource\":");
-        buf_json(&b, c->resource.data, strlen(c->resource.data));
-        buf_printf(&b, ",\"token\":%" PRId64 ",\"passed\":%s}\n", token,
-                   code == EXIT_SUCCESS ? "true" : "false");
+        buf_char(&b, '{');
+        json_put_text(&b, "resource", c->resource.data);
+        json_put_int(&b, "token", token);
+        json_put_bool(&b, "passed", code == EXIT_SUCCESS);
+        buf_lit(&b, "}\n");
         return cli_print(&b) ? code : EXIT_NO_BACK_END;
     }
     return code == EXIT_SUCCESS ? code : cli_fail("fence", &fault);

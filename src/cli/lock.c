@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "base/status.h"
 #include "cli/child.h"
 #include "cli/common.h"
@@ -63,12 +64,6 @@ struct lock_arguments {
     struct buf out;
 };
 
-static void put_text_member(struct buf *b, const char *key, const char *text)
-{
-    buf_printf(b, "\"%s\":", key);
-    buf_json(b, text, strlen(text));
-}
-
 /* ---- leases ---- */
 
 static void put_grant(struct lock_arguments *c, const struct hf_grant *grant)
@@ -80,12 +75,13 @@ static void put_grant(struct lock_arguments *c, const struct hf_grant *grant)
         buf_char(&c->out, '\n');
         return;
     }
-    buf_lit(&c->out, "{\"object\":\"lock\",");
-    put_text_member(&c->out, "name", c->name);
-    buf_printf(&c->out,
-               ",\"owner\":\"%s\",\"fence\":%" PRId64 ",\"slot\":%" PRId64
-               ",\"expires_in_ms\":%" PRId64 "}\n",
-               grant->owner, grant->fence, grant->slot, grant->remaining_ms);
+    buf_lit(&c->out, "{\"object\":\"lock\"");
+    json_put_text(&c->out, "name", c->name);
+    json_put_text(&c->out, "owner", grant->owner);
+    json_put_int(&c->out, "fence", grant->fence);
+    json_put_int(&c->out, "slot", grant->slot);
+    json_put_int(&c->out, "expires_in_ms", grant->remaining_ms);
+    buf_lit(&c->out, "}\n");
 }
 
 /* An interrupted get leaves neither a place in the queue nor a lease whose token was not printed.
@@ -145,17 +141,21 @@ static const char *mode_name(enum hf_mode mode)
 static void put_people_json(struct buf *b, const char *key, const struct hf_holder *const *people,
                             size_t n, bool waiting)
 {
-    buf_printf(b, ",\"%s\":[", key);
+    json_open(b, key, '[');
     for (size_t i = 0; i < n; i++) {
         const struct hf_holder *h = people[i];
-        buf_printf(b, "%s{\"owner\":\"%s\",", i ? "," : "", h->owner);
-        put_text_member(b, "label", h->label);
-        buf_printf(b, ",\"mode\":\"%s\",\"priority\":%d", mode_name(h->mode), h->priority);
-        if (!waiting)
-            buf_printf(b, ",\"fence\":%" PRId64 ",\"slot\":%" PRId64 ",\"expires_in_ms\":%" PRId64,
-                       h->fence, h->slot, h->remaining_ms);
+        json_open(b, NULL, '{');
+        json_put_text(b, "owner", h->owner);
+        json_put_text(b, "label", h->label);
+        json_put_text(b, "mode", mode_name(h->mode));
+        json_put_int(b, "priority", h->priority);
+        if (!waiting) {
+            json_put_int(b, "fence", h->fence);
+            json_put_int(b, "slot", h->slot);
+            json_put_int(b, "expires_in_ms", h->remaining_ms);
+        }
         if (!waiting && h->held_ms >= 0)
-            buf_printf(b, ",\"held_ms\":%" PRId64, h->held_ms);
+            json_put_int(b, "held_ms", h->held_ms);
         buf_char(b, '}');
     }
     buf_char(b, ']');
@@ -163,9 +163,10 @@ static void put_people_json(struct buf *b, const char *key, const struct hf_hold
 
 static void put_state_json(struct buf *b, const char *name, const struct hf_lock_state *state)
 {
-    buf_lit(b, "{\"object\":\"lock\",");
-    put_text_member(b, "name", name);
-    buf_printf(b, ",\"last_fence\":%" PRId64, state->last_fence);
+    json_open(b, NULL, '{');
+    json_put_text(b, "object", "lock");
+    json_put_text(b, "name", name);
+    json_put_int(b, "last_fence", state->last_fence);
     put_people_json(b, "holders", state->holders, state->n_holders, false);
     put_people_json(b, "waiters", state->waiters, state->n_waiters, true);
     buf_char(b, '}');
@@ -229,7 +230,6 @@ static enum hf_result list(struct lock_arguments *c, struct hf_fault *fault)
     for (size_t i = 0; i < names.n && r == HF_DONE; i++) {
         struct hf_lock_state state = HF_LOCK_STATE_INIT;
         if (c->ask.json && (r = hf_inspect(c->locks, names.v[i], &state, fault)) == HF_DONE) {
-            buf_str(&c->out, i ? "," : "");
             put_state_json(&c->out, names.v[i], &state);
             hf_lock_state_close(&state);
         } else if (!c->ask.json) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "base/status.h"
 #include "base/wait.h"
 #include "cli/observe.h"
@@ -20,28 +21,16 @@ struct observer {
     char *value;   /* its value; NULL: none */
 };
 
-static void put_json_text(struct buf *b, const char *text)
-{
-    if (text && *text)
-        buf_json(b, text, strlen(text));
-    else
-        buf_lit(b, "null");
-}
-
 static void put_leader(struct buf *b, const struct observer *o, const struct hf_holder *leader,
                        const char *value)
 {
     if (o->ask->json) {
-        buf_lit(b, "{\"name\":");
-        put_json_text(b, o->name);
-        buf_lit(b, ",\"label\":");
-        put_json_text(b, leader ? leader->label : NULL);
-        buf_lit(b, ",\"value\":");
-        put_json_text(b, value);
-        if (leader)
-            buf_printf(b, ",\"fence\":%" PRId64 "}\n", leader->fence);
-        else
-            buf_lit(b, ",\"fence\":null}\n");
+        buf_char(b, '{');
+        json_put_text_or_null(b, "name", o->name);
+        json_put_text_or_null(b, "label", leader ? leader->label : NULL);
+        json_put_text_or_null(b, "value", value);
+        json_put_int_or_null(b, "fence", leader ? leader->fence : 0);
+        buf_lit(b, "}\n");
         return;
     }
     if (!leader) {

@@ -14,6 +14,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/json_put.h"
 #include "cli/common.h"
 #include "cli/copies.h"
 #include "cli/staged.h"
@@ -46,17 +47,16 @@ static void print(const struct restore_asked *a, const struct restored *r, const
     char as_of[CLOCK_TEXT_SIZE];
     clock_format_ms(r->as_of, as_of);
     if (a->json) {
-        buf_printf(&b,
-                   "{\"object\":\"restore\",\"as_of\":\"%s\",\"events\":%" PRId64
-                   ",\"events_closed\":%" PRId64 ",\"holds_ended\":%" PRId64
-                   ",\"holds_fenced\":%" PRId64 ",\"fence_margin\":%" PRId64 ",\"jobs\":%" PRId64
-                   ",\"payments\":%" PRId64 ",\"replaced\":",
-                   as_of, r->events, r->events_closed, r->holds_ended, r->holds_fenced,
-                   r->fence_margin, r->jobs, r->payments);
-        if (aside)
-            buf_json(&b, aside, strlen(aside));
-        else
-            buf_lit(&b, "null");
+        buf_lit(&b, "{\"object\":\"restore\"");
+        json_put_time(&b, "as_of", r->as_of);
+        json_put_int(&b, "events", r->events);
+        json_put_int(&b, "events_closed", r->events_closed);
+        json_put_int(&b, "holds_ended", r->holds_ended);
+        json_put_int(&b, "holds_fenced", r->holds_fenced);
+        json_put_int(&b, "fence_margin", r->fence_margin);
+        json_put_int(&b, "jobs", r->jobs);
+        json_put_int(&b, "payments", r->payments);
+        json_put_text(&b, "replaced", aside);
         buf_lit(&b, "}\n");
     } else {
         buf_printf(&b,

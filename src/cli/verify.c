@@ -15,6 +15,7 @@
 #include <sysexits.h>
 
 #include "base/buf.h"
+#include "base/json_put.h"
 #include "base/wait.h"
 #include "cli/common.h"
 #include "cli/render.h"
@@ -69,35 +70,37 @@ static void print_text(const struct verify_report *report, bool with_gate)
            (long long)report->events, (long long)report->violations);
 }
 
-static void put_examples(struct buf *out, const char (*examples)[VERIFY_EXAMPLE_SIZE], int64_t n)
+static void put_examples(struct buf *out, const char *name,
+                         const char (*examples)[VERIFY_EXAMPLE_SIZE], int64_t n)
 {
-    for (int64_t i = 0; i < n && i < VERIFY_EXAMPLES; i++) {
-        buf_str(out, i ? "," : "");
-        buf_json(out, examples[i], strlen(examples[i]));
-    }
+    json_open(out, name, '[');
+    for (int64_t i = 0; i < n && i < VERIFY_EXAMPLES; i++)
+        json_put_text(out, NULL, examples[i]);
+    buf_char(out, ']');
 }
 
 static void print_json(const struct verify_report *report, bool with_gate)
 {
     struct buf b = {0};
-    buf_printf(&b,
-               "{\"ok\":%s,\"events\":%lld,\"violations\":%lld,\"owed\":%lld,"
-               "\"unchecked\":%lld,\"owed_examples\":[",
-               report->violations ? "false" : "true", (long long)report->events,
-               (long long)report->violations, (long long)report->owed,
-               (long long)report->unchecked);
-    put_examples(&b, report->owed_examples, report->owed);
-    buf_str(&b, "],\"checks\":[");
+    buf_char(&b, '{');
+    json_put_bool(&b, "ok", !report->violations);
+    json_put_int(&b, "events", report->events);
+    json_put_int(&b, "violations", report->violations);
+    json_put_int(&b, "owed", report->owed);
+    json_put_int(&b, "unchecked", report->unchecked);
+    put_examples(&b, "owed_examples", report->owed_examples, report->owed);
+    json_open(&b, "checks", '[');
     for (size_t i = 0; i < checks_made(with_gate); i++) {
         const struct verify_check *c = &report->checks[i];
-        buf_printf(&b, "%s{\"invariant\":\"%s\",\"what\":", i ? "," : "", c->invariant);
-        buf_json(&b, c->what, strlen(c->what));
-        buf_printf(&b,
-                   ",\"unit\":\"%s\",\"rows\":%lld,\"ok\":%s,\"violations\":%lld,\"examples\":[",
-                   c->unit, (long long)c->rows, c->violations ? "false" : "true",
-                   (long long)c->violations);
-        put_examples(&b, c->examples, c->violations);
-        buf_str(&b, "]}");
+        json_open(&b, NULL, '{');
+        json_put_text(&b, "invariant", c->invariant);
+        json_put_text(&b, "what", c->what);
+        json_put_text(&b, "unit", c->unit);
+        json_put_int(&b, "rows", c->rows);
+        json_put_bool(&b, "ok", !c->violations);
+        json_put_int(&b, "violations", c->violations);
+        put_examples(&b, "examples", c->examples, c->violations);
+        buf_char(&b, '}');
     }
     buf_str(&b, "]}\n");
     fwrite(b.data, 1, b.len, stdout);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "base/status.h"
 #include "base/wait.h"
 
@@ -326,10 +327,9 @@ static enum etcd_outcome authenticate(struct etcd_client *c, struct hf_fault *fa
     enum etcd_answer answer;
     c->body = (struct buf){0};
     c->token.len = 0;
-    buf_lit(&c->body, "{\"name\":");
-    buf_json(&c->body, a->user, strlen(a->user));
-    buf_lit(&c->body, ",\"password\":");
-    buf_json(&c->body, a->password, strlen(a->password));
+    buf_char(&c->body, '{');
+    json_put_text(&c->body, "name", a->user);
+    json_put_text(&c->body, "password", a->password);
     buf_char(&c->body, '}');
     enum etcd_outcome outcome =
         try_endpoints(c, "POST", "/v3/auth/authenticate", ETCD_READ, &answer, fault);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json_put.h"
 #include "base/utf8.h"
 #include "http/request.h"
 
@@ -81,7 +82,6 @@ void problem_write(struct buf *out, const struct problem *problem, const char *d
     buf_put(out, request_id, REQUEST_ID_LEN);
     buf_char(out, '"');
     if (problem->retry) {
-        buf_lit(out, ",\"retry_after_ms\":");
-        buf_int(out, PROBLEM_RETRY_MS);
+        json_put_int(out, "retry_after_ms", PROBLEM_RETRY_MS);
     }
 }

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/gzip.h"
+#include "base/json_put.h"
 #include "base/random.h"
 #include "http/conn.h"
 #include "http/response.h"
@@ -352,7 +353,6 @@ void answer_too_soon(struct request *r, const struct problem *problem, int64_t w
 {
     problem_open(r, problem, NULL);
     r->answer.retry_after_ms = wait_us > 0 ? (wait_us + 999) / 1000 : 1;
-    buf_lit(&r->out, ",\"retry_after_ms\":");
-    buf_int(&r->out, r->answer.retry_after_ms);
+    json_put_int(&r->out, "retry_after_ms", r->answer.retry_after_ms);
     problem_close(r);
 }

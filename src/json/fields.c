@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json_put.h"
 #include "base/utf8.h"
 
 #define METADATA_KEYS_MAX 50
@@ -356,10 +357,7 @@ static char *metadata_text(json_t *object)
     struct buf out = {0};
     buf_char(&out, '{');
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
-        const char *key = json_object_iter_key(it);
-        if (out.len > 1)
-            buf_char(&out, ',');
-        buf_json(&out, key, strlen(key));
+        json_put_text(&out, NULL, json_object_iter_key(it));
         buf_char(&out, ':');
         put_scalar(&out, json_object_iter_value(it));
     }

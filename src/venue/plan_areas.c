@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_put.h"
 #include "venue/plan_reader.h"
 
 #define AREAS_MAX 10000  /* in the plan, all zones together */
@@ -20,10 +21,7 @@ static void put_json(struct buf *out, const json_t *value)
     if (json_is_object(value)) {
         buf_char(out, '{');
         for (void *it = json_object_iter(any); it; it = json_object_iter_next(any, it)) {
-            const char *key = json_object_iter_key(it);
-            if (it != json_object_iter(any))
-                buf_char(out, ',');
-            buf_json(out, key, strlen(key));
+            json_put_text(out, NULL, json_object_iter_key(it));
             buf_char(out, ':');
             put_json(out, json_object_iter_value(it));
         }
@@ -31,8 +29,7 @@ static void put_json(struct buf *out, const json_t *value)
     } else if (json_is_array(value)) {
         buf_char(out, '[');
         for (size_t i = 0; i < json_array_size(value); i++) {
-            if (i)
-                buf_char(out, ',');
+            json_put_name(out, NULL);
             put_json(out, json_array_get(value, i));
         }
         buf_char(out, ']');
@@ -255,26 +252,17 @@ static void put_area(struct plan_reader *p, const json_t *object, const char *sh
                                            "rectangle", "ellipse", "circle",       "text",
                                            "uuid",      NULL};
     struct buf *out = &p->areas;
-    buf_str(out, out->len ? ",{\"name\":" : "{\"name\":");
-    if (sold)
-        buf_json(out, sold->name, strlen(sold->name));
-    else
-        buf_lit(out, "null");
-    buf_lit(out, ",\"shape\":");
-    if (shape)
-        buf_json(out, shape, strlen(shape));
-    else
-        buf_lit(out, "null");
-    buf_lit(out, ",\"x\":");
+    json_open(out, NULL, '{');
+    json_put_text(out, "name", sold ? sold->name : NULL);
+    json_put_text(out, "shape", shape);
+    json_put_name(out, "x");
     put_real(out, at->x);
-    buf_lit(out, ",\"y\":");
+    json_put_name(out, "y");
     put_real(out, at->y);
     for (const char *const *name = verbatim; *name; name++)
         plan_keep(out, object, *name);
-    if (sold) {
-        buf_lit(out, ",\"capacity\":");
-        buf_int(out, sold->capacity);
-    }
+    if (sold)
+        json_put_int(out, "capacity", sold->capacity);
     buf_char(out, '}');
 }
 

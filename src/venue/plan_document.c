@@ -3,8 +3,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "base/json_put.h"
 #include "venue/geometry.h"
 #include "json/fields.h"
 
@@ -51,16 +51,8 @@ static void put_number(struct buf *out, double value)
 
 static void put_named(struct buf *out, const char *name, double value)
 {
-    buf_str(out, name);
+    json_put_name(out, name);
     put_number(out, value);
-}
-
-static void put_text(struct buf *out, const char *text)
-{
-    if (text)
-        buf_json(out, text, strlen(text));
-    else
-        buf_lit(out, "null");
 }
 
 /* ---- what is drawn where ---- */
@@ -110,12 +102,6 @@ static void make_room_for_areas(struct picture *p)
 
 /* ---- seats ---- */
 
-static void put_flag(struct buf *out, unsigned flags, unsigned bit, const char *member)
-{
-    if (flags & bit)
-        buf_str(out, member);
-}
-
 /* A seat of an event whose rows are counted. */
 static void put_counted_seat(const struct picture *p, size_t section, const struct row_def *row,
                              uint32_t seat, struct buf *out)
@@ -124,14 +110,12 @@ static void put_counted_seat(const struct picture *p, size_t section, const stru
     char number[16], id[2 * NAME_SIZE + 16];
     (void)snprintf(number, sizeof number, "%u", seat - row->first + 1);
     int len = snprintf(id, sizeof id, "%s-%s-%s", s->name, row->name, number);
-    buf_lit(out, "{\"id\":");
-    buf_json(out, id, (size_t)len);
-    buf_lit(out, ",\"label\":\"");
-    buf_str(out, number);
-    put_named(out, "\",\"x\":", p->generated.x[seat]);
-    put_named(out, ",\"y\":", p->generated.y[seat]);
-    buf_lit(out, ",\"category\":");
-    put_text(out, s->name);
+    buf_char(out, '{');
+    json_put_bytes(out, "id", id, (size_t)len);
+    json_put_text(out, "label", number);
+    put_named(out, "x", p->generated.x[seat]);
+    put_named(out, "y", p->generated.y[seat]);
+    json_put_text(out, "category", s->name);
     buf_char(out, '}');
 }
 
@@ -141,17 +125,15 @@ static void put_seat(const struct picture *p, uint32_t seat, struct buf *out)
     unsigned flags = v->flags[seat];
     bool is_own = flags & SEAT_PLACED;
     hf_check(is_own || p->generated.x); /* places are generated if a seat has none */
-    buf_lit(out, "{\"id\":");
-    put_text(out, venue_id(v, seat));
-    buf_lit(out, ",\"label\":");
-    put_text(out, venue_label(v, seat));
-    put_named(out, ",\"x\":", is_own ? v->x[seat] : p->generated.x[seat]);
-    put_named(out, ",\"y\":", is_own ? v->y[seat] : p->generated.y[seat]);
-    buf_lit(out, ",\"category\":");
-    put_text(out, p->def->categories.v[v->categories[seat]].name);
-    put_flag(out, flags, SEAT_ACCESSIBLE, ",\"accessible\":true");
-    put_flag(out, flags, SEAT_COMPANION, ",\"companion\":true");
-    put_flag(out, flags, SEAT_RESTRICTED_VIEW, ",\"restricted_view\":true");
+    buf_char(out, '{');
+    json_put_text(out, "id", venue_id(v, seat));
+    json_put_text(out, "label", venue_label(v, seat));
+    put_named(out, "x", is_own ? v->x[seat] : p->generated.x[seat]);
+    put_named(out, "y", is_own ? v->y[seat] : p->generated.y[seat]);
+    json_put_text(out, "category", p->def->categories.v[v->categories[seat]].name);
+    buf_str(out, flags & SEAT_ACCESSIBLE ? ",\"accessible\":true" : "");
+    buf_str(out, flags & SEAT_COMPANION ? ",\"companion\":true" : "");
+    buf_str(out, flags & SEAT_RESTRICTED_VIEW ? ",\"restricted_view\":true" : "");
     buf_str(out, venue_extra(v, seat));
     buf_char(out, '}');
 }
@@ -165,10 +147,10 @@ static void drain(const struct plan_sink *sink, struct buf *out, size_t len)
 static void put_row(const struct picture *p, size_t section, const struct row_def *row,
                     const struct plan_sink *sink, struct buf *out)
 {
-    buf_lit(out, "{\"name\":");
-    put_text(out, row->name);
+    buf_char(out, '{');
+    json_put_text(out, "name", row->name);
     buf_str(out, row->extra ? row->extra : "");
-    buf_lit(out, ",\"seats\":[");
+    json_open(out, "seats", '[');
     for (uint32_t i = 0; i < row->seats; i++) {
         if (i)
             buf_char(out, ',');
@@ -185,10 +167,10 @@ static void put_section(const struct picture *p, size_t section, const struct pl
                         struct buf *out)
 {
     const struct section_def *s = &p->def->sections.v[section];
-    buf_lit(out, "{\"name\":");
-    put_text(out, s->name);
+    buf_char(out, '{');
+    json_put_text(out, "name", s->name);
     buf_str(out, s->extra ? s->extra : "");
-    buf_lit(out, ",\"rows\":[");
+    json_open(out, "rows", '[');
     for (size_t r = 0; r < s->rows.n; r++) {
         if (r)
             buf_char(out, ',');
@@ -202,12 +184,14 @@ static void put_section(const struct picture *p, size_t section, const struct pl
 static void put_stage(const struct geometry *g, struct buf *out)
 {
     buf_lit(out, "{\"name\":null,\"shape\":\"rectangle\"");
-    put_named(out, ",\"x\":", g->stage_x);
-    put_named(out, ",\"y\":", g->stage_y);
-    put_named(out, ",\"rectangle\":{\"width\":", g->stage_width);
-    put_named(out, ",\"height\":", g->stage_height);
-    put_named(out, "},\"text\":{\"text\":\"Stage\",\"position\":{\"x\":", g->stage_width / 2);
-    put_named(out, ",\"y\":", g->stage_height / 2);
+    put_named(out, "x", g->stage_x);
+    put_named(out, "y", g->stage_y);
+    json_open(out, "rectangle", '{');
+    put_named(out, "width", g->stage_width);
+    put_named(out, "height", g->stage_height);
+    buf_lit(out, "},\"text\":{\"text\":\"Stage\",\"position\":{");
+    put_named(out, "x", g->stage_width / 2);
+    put_named(out, "y", g->stage_height / 2);
     buf_lit(out, "}}}");
 }
 
@@ -221,51 +205,49 @@ static void put_plain_area(const struct picture *p, const struct area_def *area,
     double line_width = (double)in_line * (AREA_WIDTH + AREA_GAP) - AREA_GAP;
     double x = (p->width - line_width) / 2 + (double)(index % per_line) * (AREA_WIDTH + AREA_GAP);
     double y = p->areas_y + (double)line * (AREA_HEIGHT + AREA_GAP);
-    buf_lit(out, "{\"name\":");
-    put_text(out, area->name);
-    put_named(out, ",\"shape\":\"rectangle\",\"x\":", round(x));
-    put_named(out, ",\"y\":", round(y));
-    put_named(out, ",\"rectangle\":{\"width\":", AREA_WIDTH);
-    put_named(out, ",\"height\":", AREA_HEIGHT);
-    buf_lit(out, "},\"capacity\":");
-    buf_int(out, area->capacity);
+    json_open(out, NULL, '{');
+    json_put_text(out, "name", area->name);
+    json_put_text(out, "shape", "rectangle");
+    put_named(out, "x", round(x));
+    put_named(out, "y", round(y));
+    json_open(out, "rectangle", '{');
+    put_named(out, "width", AREA_WIDTH);
+    put_named(out, "height", AREA_HEIGHT);
+    buf_char(out, '}');
+    json_put_int(out, "capacity", area->capacity);
     buf_char(out, '}');
 }
 
 static void put_areas(const struct picture *p, struct buf *out)
 {
-    size_t n = 0, start = out->len;
+    size_t n = 0;
     if (p->is_generated)
         put_stage(&p->generated, out);
     else if (p->venue->areas)
         buf_str(out, p->venue->areas);
-    for (size_t i = 0; i < p->def->areas.n; i++) {
-        if (p->def->areas.v[i].plan_area)
-            continue;
-        if (out->len > start)
-            buf_char(out, ',');
-        put_plain_area(p, &p->def->areas.v[i], n++, out);
-    }
+    for (size_t i = 0; i < p->def->areas.n; i++)
+        if (!p->def->areas.v[i].plan_area)
+            put_plain_area(p, &p->def->areas.v[i], n++, out);
 }
 
 /* ---- the whole ---- */
 
 static void put_head(const struct picture *p, const char *event_id, struct buf *out)
 {
-    buf_lit(out, "{\"event\":");
-    put_text(out, event_id);
-    buf_lit(out, ",\"name\":");
-    put_text(out, p->venue ? p->venue->name : NULL);
-    put_named(out, ",\"size\":{\"width\":", p->width);
-    put_named(out, ",\"height\":", p->height);
-    put_named(out, "},\"focus\":{\"x\":", p->focus_x);
-    put_named(out, ",\"y\":", p->focus_y);
+    buf_char(out, '{');
+    json_put_text(out, "event", event_id);
+    json_put_text(out, "name", p->venue ? p->venue->name : NULL);
+    json_open(out, "size", '{');
+    put_named(out, "width", p->width);
+    put_named(out, "height", p->height);
+    buf_lit(out, "},\"focus\":{");
+    put_named(out, "x", p->focus_x);
+    put_named(out, "y", p->focus_y);
     buf_lit(out, "},\"categories\":[");
     for (size_t i = 0; i < event_def_categories(p->def); i++) {
-        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
-        put_text(out, event_def_category_name(p->def, i));
-        buf_lit(out, ",\"color\":");
-        put_text(out, p->def->categories.n ? p->def->categories.v[i].color : NULL);
+        json_open(out, NULL, '{');
+        json_put_text(out, "name", event_def_category_name(p->def, i));
+        json_put_text(out, "color", p->def->categories.n ? p->def->categories.v[i].color : NULL);
         buf_char(out, '}');
     }
     buf_char(out, ']');
@@ -278,7 +260,7 @@ void plan_document(const struct event_def *def, const char *event_id, const stru
     choose_picture(&p);
     make_room_for_areas(&p);
     put_head(&p, event_id, out);
-    buf_lit(out, ",\"sections\":[");
+    json_open(out, "sections", '[');
     for (size_t s = 0; s < def->sections.n; s++) {
         if (s)
             buf_char(out, ',');

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_put.h"
+
 #define PRIORITY_MAX 1000000
 
 /* ---- requests ---- */
@@ -27,26 +29,22 @@ static void put_acquire(struct buf *b, const struct client_message *m)
                    : m->priority < -PRIORITY_MAX ? -PRIORITY_MAX
                                                  : m->priority;
     put_owner(b, m);
-    buf_printf(b, ",\"agent\":\"%s\"", m->agent);
+    json_put_text(b, "agent", m->agent);
     if (m->mode == HF_SHARED)
-        buf_lit(b, ",\"mode\":\"shared\"");
+        json_put_text(b, "mode", "shared");
     if (m->slots > 1 && m->mode != HF_SHARED)
-        buf_printf(b, ",\"slots\":%u", m->slots);
+        json_put_int(b, "slots", m->slots);
     if (priority)
-        buf_printf(b, ",\"priority\":%d", priority);
+        json_put_int(b, "priority", priority);
     if (m->mode == HF_SHARED)
-        buf_str(b, m->cache ? ",\"cache\":true" : ",\"cache\":false");
+        json_put_bool(b, "cache", m->cache);
     if (m->wait_ms)
         buf_printf(b, ",\"wait_ms\":%lld,\"claim_ms\":%lld,\"claim\":true", (long long)m->wait_ms,
                    (long long)m->claim_ms);
-    if (m->label_len) {
-        buf_lit(b, ",\"label\":");
-        buf_json(b, m->label, m->label_len);
-    }
-    if (m->value) {
-        buf_lit(b, ",\"value\":");
-        buf_json(b, m->value, m->value_len);
-    }
+    if (m->label_len)
+        json_put_bytes(b, "label", m->label, m->label_len);
+    if (m->value)
+        json_put_bytes(b, "value", m->value, m->value_len);
     buf_char(b, '}');
 }
 
@@ -58,10 +56,8 @@ const char *wire_request(const struct client_message *m, struct buf *path, struc
     case CLIENT_OPEN:
         buf_lit(path, "/v1/sessions");
         buf_printf(body, "{\"ttl_ms\":%lld", (long long)m->ttl_ms);
-        if (m->label_len) {
-            buf_lit(body, ",\"label\":");
-            buf_json(body, m->label, m->label_len);
-        }
+        if (m->label_len)
+            json_put_bytes(body, "label", m->label, m->label_len);
         buf_char(body, '}');
         break;
     case CLIENT_KEEPALIVE:

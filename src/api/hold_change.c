@@ -20,12 +20,8 @@ static bool read_places(const struct fields *f, const char *name, const char *pa
 {
     static const char *const known[] = {"seats", "areas", NULL};
     const json_t *object = json_object_get(f->object, name);
-    if (!object)
-        return true;
-    if (!json_is_object(object))
-        return field_fail(f, name, "must be an object");
     const struct fields places = {.object = object, .path = path, .err = f->err};
-    return fields_known(&places, known) && place_names_read(&places, ret);
+    return !object || (fields_known(&places, known) && place_names_read(&places, ret));
 }
 
 static bool same_area(const struct area_text *a, const struct area_text *b)

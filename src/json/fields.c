@@ -188,6 +188,8 @@ json_t *parse_body(const struct buf *body, bool empty_ok, struct hf_err *err)
 bool fields_known(const struct fields *f, const char *const *known)
 {
     json_t *object = (json_t *)(uintptr_t)f->object; /* jansson's iterators take no const */
+    if (!json_is_object(object))
+        return field_fail(f, "", "must be an object");
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
         const char *key = json_object_iter_key(it);
         const char *const *name = known;

@@ -35,7 +35,7 @@ const char *json_fault(const json_error_t *error);
 #define JSON_TOKEN_MAX ((size_t)1 << 20)
 bool json_is_moderate(const char *text, size_t len, size_t max);
 
-/* Fails if a key is not one of `known`, which ends with NULL. */
+/* Fails if the object is none, or if a key is not one of `known`, which ends with NULL. */
 HF_MUST_USE bool fields_known(const struct fields *f, const char *const *known);
 
 /* Readers of one field.  The outputs are left alone if the field is absent. */

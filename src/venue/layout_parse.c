@@ -119,8 +119,6 @@ static bool read_category(struct reader *rd, const struct fields *f)
     const char *name = NULL, *color = NULL;
     size_t len = 0;
     int64_t price = 0;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) ||
         !field_text(f, "name", REQUIRED, 1, NAME_CHARS_MAX, &name, &len) ||
         !field_int(f, "price", REQUIRED, 0, PRICE_MAX, &price))
@@ -321,8 +319,6 @@ static bool read_listed_seats(struct reader *rd, const struct fields *f,
 static bool read_row(struct reader *rd, const struct fields *f, struct section_def *s)
 {
     static const char *const known[] = {"name", "seats", NULL};
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     struct row_def *row = vec_push(&s->rows);
     int64_t seats = 0;
     if (!fields_known(f, known) || !read_name(f, &row->name))
@@ -366,8 +362,6 @@ static bool read_section(struct reader *rd, const struct fields *f, struct secti
                                         "rows", "seats_per_row", NULL};
     const char *tier = NULL;
     size_t tier_len = 0;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_name(f, &s->name) ||
         !field_text(f, "tier", NULLABLE, 1, NAME_CHARS_MAX, &tier, &tier_len) ||
         !read_section_price(rd, f, s))
@@ -396,8 +390,6 @@ static bool read_area(struct reader *rd, const struct fields *f, bool has_plan, 
     static const char *const known_with_plan[] = {"name", "price", "capacity", "plan_area", NULL};
     const char *plan_area = NULL;
     size_t len;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, has_plan ? known_with_plan : known) || !read_name(f, &a->name) ||
         !field_int(f, "price", REQUIRED, 0, PRICE_MAX, vec_push(&rd->def->terms.prices)) ||
         !field_int(f, "capacity", REQUIRED, 1, AREA_CAPACITY_MAX, &a->capacity) ||

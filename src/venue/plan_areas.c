@@ -274,8 +274,6 @@ static bool read_plan_area(struct plan_reader *p, const struct fields *f, const 
     struct point at = {0};
     const char *uuid = NULL, *shape = NULL, *color;
     size_t len;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_point(f, "position", OPTIONAL, &at) ||
         !read_opaque(f, "uuid", OPTIONAL, 0, &uuid) || !check_extent(f, "rotation", OPTIONAL) ||
         !field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, &color, &len) ||

@@ -41,8 +41,6 @@ static bool read_plan_seat(struct plan_reader *p, const struct fields *f, const 
     struct venue_seat seat = {.flags = SEAT_PLACED};
     struct point at;
     const char *category;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_opaque(f, "seat_guid", REQUIRED, 1, &seat.id) ||
         !read_opaque(f, "seat_number", REQUIRED, 0, &seat.label) ||
         !read_point(f, "position", REQUIRED, &at) ||
@@ -87,8 +85,6 @@ static bool read_plan_row(struct plan_reader *p, const struct fields *f, const s
     struct point at = {0};
     const json_t *seats = NULL;
     const char *name;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_opaque(f, "row_number", REQUIRED, 0, &name) ||
         !read_opaque(f, "row_label", NULLABLE, 0, NULL) ||
         !read_opaque(f, "seat_label", NULLABLE, 0, NULL) || !read_row_number_position(f) ||
@@ -188,8 +184,6 @@ static bool read_zone(struct plan_reader *p, const struct fields *f, size_t inde
     const char *name = NULL;
     uint32_t first = p->def->venue->n_seats;
     char number[32];
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_opaque(f, "name", OPTIONAL, 0, &name) ||
         !read_opaque(f, "zone_id", OPTIONAL, 0, NULL) ||
         !read_opaque(f, "uuid", OPTIONAL, 0, NULL) || !read_point(f, "position", REQUIRED, &at))
@@ -231,8 +225,6 @@ static bool read_plan_category(const struct fields *f, const char **ret_name,
 {
     static const char *const known[] = {"name", "color", NULL};
     size_t len;
-    if (!json_is_object(f->object))
-        return field_fail(f, "", "must be an object");
     return fields_known(f, known) && read_opaque(f, "name", REQUIRED, 1, ret_name) &&
            field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, ret_color, &len);
 }

@@ -98,6 +98,128 @@ void cli_outage(const struct hf_fault *why, void *command)
         cli_say(command, "the coordinator answers again");
 }
 
+#define OPTIONS_MAX 40
+/* Short options have their letters as values, long options larger ones. */
+#define OPTION_HELP 256
+#define OPTION_FIRST 257 /* plus the index in the table */
+
+/* A table as getopt_long wants it. */
+struct getopt_table {
+    char letters[2 * OPTIONS_MAX + 3];
+    struct option names[OPTIONS_MAX + 2];
+};
+
+static void make_getopt_table(const struct cli_option *table, bool with_help,
+                              struct getopt_table *ret)
+{
+    size_t n = 0, n_letters = 2;
+    *ret = (struct getopt_table){0};
+    memcpy(ret->letters, with_help ? ":h" : "+:", n_letters);
+    if (with_help)
+        ret->names[n++] = (struct option){"help", no_argument, NULL, OPTION_HELP};
+    for (size_t i = 0; table[i].name; i++) {
+        bool has_value = table[i].kind != CLI_TRUE && table[i].kind != CLI_OWN_TRUE;
+        hf_check(i < OPTIONS_MAX);
+        if (table[i].name[1]) {
+            ret->names[n++] =
+                (struct option){table[i].name, has_value ? required_argument : no_argument, NULL,
+                                OPTION_FIRST + (int)i};
+        } else {
+            ret->letters[n_letters++] = table[i].name[0];
+            if (has_value)
+                ret->letters[n_letters++] = ':';
+        }
+    }
+}
+
+static bool take_value(const char *command, const struct cli_option *o, char *value)
+{
+    char name[64];
+    int64_t n;
+    snprintf(name, sizeof name, "%s%s", o->name[1] ? "--" : "-", o->name);
+    switch (o->kind) {
+    case CLI_TRUE:
+        *(bool *)o->to = true;
+        return true;
+    case CLI_TEXT:
+        *(const char **)o->to = value;
+        return true;
+    case CLI_SECRET:
+        free(*(char **)o->to);
+        *(char **)o->to = cli_take_secret(value);
+        return true;
+    case CLI_INT:
+        if (!cli_integer(command, name, value, o->least, o->most, &n))
+            return false;
+        *(int *)o->to = (int)n;
+        return true;
+    case CLI_INT64:
+        return cli_integer(command, name, value, o->least, o->most, o->to);
+    case CLI_DURATION:
+        return cli_duration(command, name, value, o->least, o->to);
+    default:
+        return o->take(o->to, value);
+    }
+}
+
+static const struct cli_option *find_option(const struct cli_option *table, int got)
+{
+    if (got >= OPTION_FIRST)
+        return &table[got - OPTION_FIRST];
+    while (table->name[0] != got || table->name[1])
+        table++;
+    return table;
+}
+
+/* Says what is wrong with the option that getopt_long did not take. */
+static int refuse_option(const char *command, char **argv, bool is_known)
+{
+    char letter[] = {'-', (char)optopt, '\0'};
+    bool is_short = optopt > 0 && optopt < OPTION_HELP;
+    const char *given = is_short ? letter : argv[optind - 1];
+    int len = (int)strcspn(given, "="); /* the value may have a password */
+    return cli_misused(
+        command, is_known ? "option '%.*s' requires an argument" : "unrecognized option '%.*s'",
+        len, given);
+}
+
+int cli_options(const char *command, int argc, char **argv, const struct cli_option *table,
+                const char *usage)
+{
+    struct getopt_table known;
+    make_getopt_table(table, true, &known);
+    opterr = 0;
+    for (int got; (got = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1;) {
+        if (got == '?' || got == ':')
+            return refuse_option(command, argv, got == ':');
+        if (got == 'h' || got == OPTION_HELP) {
+            fputs(usage ? usage : "", stdout);
+            return EXIT_SUCCESS;
+        }
+        if (!take_value(command, find_option(table, got), optarg))
+            return EXIT_BAD_USAGE;
+    }
+    return -1;
+}
+
+void cli_operand_first(int argc, char **argv, const struct cli_option *table)
+{
+    struct getopt_table known;
+    make_getopt_table(table, false, &known);
+    opterr = 0;
+    optind = 0; /* glibc: from the start */
+    for (int got; (got = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1;)
+        if (got < OPTION_FIRST)
+            optind = argc; /* another option, which is no operand either */
+    int first = optind;
+    optind = 0; /* for the options of the command */
+    if (first <= 1 || first >= argc)
+        return;
+    char *operand = argv[first];
+    memmove(argv + 2, argv + 1, sizeof *argv * (size_t)(first - 1));
+    argv[1] = operand;
+}
+
 int cli_option(const char *command, int argc, char **argv, const char *short_options,
                const struct option *options)
 {

@@ -66,6 +66,34 @@ int cli_fail(const char *command, const struct hf_fault *fault);
 /* For on_outage, with the command's name as ctx: writes a message to stderr. */
 void cli_outage(const struct hf_fault *why, void *command);
 
+/* What the value of an option is, and so what `to` points to. */
+enum cli_kind {
+    CLI_TRUE,     /* a bool; the option has no value */
+    CLI_TEXT,     /* a const char *, which points into argv */
+    CLI_SECRET,   /* a char *, for free(); the password in argv is blanked */
+    CLI_INT,      /* an int, from `least` to `most` */
+    CLI_INT64,    /* an int64_t, from `least` to `most` */
+    CLI_DURATION, /* an int64_t, of at least `least` milliseconds */
+    CLI_OWN,      /* whatever `take` makes of the value */
+    CLI_OWN_TRUE, /* the same; the option has no value */
+};
+struct cli_option {
+    const char *name; /* without its dashes; a single letter is a short option */
+    enum cli_kind kind;
+    void *to;
+    int64_t least, most;
+    bool (*take)(void *to, char *value); /* returns false, with a message, if it is wrong */
+};
+/* Reads the options with getopt_long; argv[optind] is the first operand afterwards.  The table ends
+ * with a zeroed one; each command has --help and -h besides.  Returns -1, or the exit code with
+ * which to end: after a message if an option is wrong, and after --help, which prints `usage` unless
+ * it is NULL. */
+int cli_options(const char *command, int argc, char **argv, const struct cli_option *table,
+                const char *usage);
+/* Moves options that stand before the first operand, a command or a verb, behind it.  Does nothing
+ * if one of them is not in the table. */
+void cli_operand_first(int argc, char **argv, const struct cli_option *table);
+
 struct option;
 /* As getopt_long; if an option is wrong it writes one line to stderr and returns '?'.
  * `short_options` begins with a colon. */

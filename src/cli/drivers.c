@@ -6,7 +6,6 @@
 #include "base/duration.h"
 #include "base/json_put.h"
 #include "cli/common.h"
-#include "cli/options.h"
 
 static const char usage[] =
     "usage: holdfast drivers [--json]\n"
@@ -96,18 +95,11 @@ static void put_json(struct buf *b, const struct hf_driver_info *d)
 
 int cli_drivers(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, ASK_JSON}, {"help", no_argument, NULL, ASK_HELP}, {0}};
     bool json = false;
-    for (int option; (option = cli_option("drivers", argc, argv, ":h", options)) != -1;) {
-        if (option == '?')
-            return EXIT_BAD_USAGE;
-        if (option != ASK_JSON) {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        }
-        json = true;
-    }
+    const struct cli_option options[] = {{"json", CLI_TRUE, .to = &json}, {0}};
+    int code = cli_options("drivers", argc, argv, options, usage);
+    if (code >= 0)
+        return code;
     if (optind != argc)
         return cli_misused("drivers", "unexpected operand %.60s", argv[optind]);
     size_t n;

@@ -9,10 +9,8 @@
 
 #include "base/json_put.h"
 #include "cli/common.h"
-#include "cli/options.h"
 
 #define BUSY_MS 5000
-#define OPTION_SQLITE 1024 /* beyond enum ask_option */
 
 static const char usage[] =
     "usage: holdfast fence check --sqlite PATH [--json] [RESOURCE [TOKEN]]\n"
@@ -160,24 +158,13 @@ static int check_fence(struct fence_call *c)
 
 int cli_fence(int argc, char **argv)
 {
-    static const struct option options[] = {{"sqlite", required_argument, NULL, OPTION_SQLITE},
-                                            {"json", no_argument, NULL, ASK_JSON},
-                                            {"help", no_argument, NULL, ASK_HELP},
-                                            {0}};
     struct fence_call c = {0};
-    for (int option; (option = cli_option("fence", argc, argv, ":h", options)) != -1;) {
-        if (option == OPTION_SQLITE) {
-            c.path = optarg;
-        } else if (option == ASK_JSON) {
-            c.json = true;
-        } else if (option == '?') {
-            return EXIT_BAD_USAGE;
-        } else {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        }
-    }
-    int code = EXIT_BAD_USAGE;
+    const struct cli_option options[] = {
+        {"sqlite", CLI_TEXT, .to = &c.path}, {"json", CLI_TRUE, .to = &c.json}, {0}};
+    int code = cli_options("fence", argc, argv, options, usage);
+    if (code >= 0)
+        return code;
+    code = EXIT_BAD_USAGE;
     if (read_operands(&c, argc - optind, argv + optind))
         code = check_fence(&c);
     buf_close(&c.resource);

@@ -309,10 +309,9 @@ static int run(const char *verb, bool as_json, const char *path)
 
 int cli_plan(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     const char *verb = argc > 1 ? argv[1] : "";
     bool as_json = false, is_check = strcmp(verb, "check") == 0;
+    const struct cli_option options[] = {{"json", CLI_TRUE, .to = &as_json}, {0}};
     if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
         fputs(usage, stdout);
         return EXIT_SUCCESS;
@@ -322,16 +321,9 @@ int cli_plan(int argc, char **argv)
                            2);
     const char *command = is_check ? "plan check" : "plan draw";
     optind = 0; /* glibc: from the start */
-    for (int option;
-         (option = cli_option(command, argc - 1, argv + 1, ":h", options + !is_check)) != -1;) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        }
-        if (option != 'j')
-            return EXIT_BAD_USAGE;
-        as_json = true;
-    }
+    int code = cli_options(command, argc - 1, argv + 1, options + !is_check, usage);
+    if (code >= 0)
+        return code;
     if (argc - 1 - optind != 1) {
         cli_say(command, "expected one FILE; see holdfast %s --help", command);
         return EXIT_BAD_USAGE;

@@ -129,27 +129,15 @@ static enum hf_status verify(const char *url, const char *gate, struct verify_re
 
 int cli_verify(int argc, char **argv)
 {
-    static const struct option options[] = {{"ledger", required_argument, NULL, 'l'},
-                                            {"gate", required_argument, NULL, 'g'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     const char *url = getenv("HOLDFAST_LEDGER"), *gate = getenv("HOLDFAST_GATE");
     bool json = false;
-    for (int option; (option = cli_option("verify", argc, argv, ":h", options)) != -1;) {
-        if (option == 'l') {
-            url = optarg;
-        } else if (option == 'g') {
-            gate = optarg;
-        } else if (option == 'j') {
-            json = true;
-        } else if (option == 'h') {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        } else {
-            return EX_USAGE;
-        }
-    }
+    const struct cli_option options[] = {{"ledger", CLI_TEXT, .to = &url},
+                                         {"gate", CLI_TEXT, .to = &gate},
+                                         {"json", CLI_TRUE, .to = &json},
+                                         {0}};
+    int code = cli_options("verify", argc, argv, options, usage);
+    if (code >= 0)
+        return code;
     if (!url)
         return cli_no_ledger("verify");
     if (optind != argc)

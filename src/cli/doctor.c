@@ -289,14 +289,9 @@ static int examine(struct doctor *d)
 
 int cli_doctor(int argc, char **argv)
 {
-    static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
-                                            {"timeout", required_argument, NULL, ASK_TIMEOUT},
-                                            {"json", no_argument, NULL, ASK_JSON},
-                                            {"help", no_argument, NULL, ASK_HELP},
-                                            {0}};
     struct doctor d = {0};
     int code = EXIT_BAD_USAGE;
-    bool ok = ask_parse(&d.ask, COMMAND, argc, argv, ":h", options);
+    bool ok = ask_parse(&d.ask, COMMAND, argc, argv, "lock timeout json");
     int n = argc - optind;
     if (d.ask.help) {
         fputs(usage, stdout);

@@ -37,22 +37,8 @@ static const char usage[] =
     "coordinator\n"
     "unreachable at the start, 64 usage, 126 COMMAND cannot be run, 127 COMMAND not found.\n";
 
-static const struct option options[] = {
-    {"lock", required_argument, NULL, ASK_LOCK},
-    {"ttl", required_argument, NULL, ASK_TTL},
-    {"priority", required_argument, NULL, ASK_PRIORITY},
-    {"max-hold", required_argument, NULL, ASK_MAX_HOLD},
-    {"pause", required_argument, NULL, ASK_PAUSE},
-    {"label", required_argument, NULL, ASK_LABEL},
-    {"value", required_argument, NULL, ASK_VALUE},
-    {"observe", no_argument, NULL, ASK_OBSERVE},
-    {"json", no_argument, NULL, ASK_JSON},
-    {"on-loss", required_argument, NULL, ASK_ON_LOSS},
-    {"grace", required_argument, NULL, ASK_GRACE},
-    {"metrics-listen", required_argument, NULL, ASK_METRICS_LISTEN},
-    {"timeout", required_argument, NULL, ASK_TIMEOUT},
-    {"help", no_argument, NULL, ASK_HELP},
-    {0}};
+static const char options[] = "lock ttl priority max-hold pause label value observe json on-loss "
+                              "grace metrics-listen timeout";
 
 struct elect_candidate {
     struct ask ask;
@@ -196,7 +182,7 @@ static bool observes(int argc, char **argv)
 
 static int elect_observe(struct ask *ask, int argc, char **argv)
 {
-    if (!ask_parse(ask, "elect", argc, argv, ":h", options))
+    if (!ask_parse(ask, "elect", argc, argv, options))
         return EXIT_BAD_USAGE;
     if (ask->help)
         return EXIT_SUCCESS;
@@ -213,7 +199,7 @@ int cli_elect(int argc, char **argv)
     int code = EXIT_BAD_USAGE;
     if (observes(argc, argv))
         code = elect_observe(&c.ask, argc, argv);
-    else if (ask_parse_command(&c.ask, "elect", argc, argv, ":h", options, 1, &c.given))
+    else if (ask_parse_command(&c.ask, "elect", argc, argv, options, 1, &c.given))
         code = c.ask.help ? EXIT_SUCCESS : elect(&c);
     if (c.ask.help)
         fputs(usage, stdout);

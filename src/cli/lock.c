@@ -38,20 +38,8 @@ static const char usage[] =
     "Exit status: 0; 75 not acquired, 76 not held by this owner, 69 coordinator unreachable,\n"
     "64 usage.\n";
 
-static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
-                                        {"ttl", required_argument, NULL, ASK_TTL},
-                                        {"wait", required_argument, NULL, ASK_WAIT},
-                                        {"retry", required_argument, NULL, ASK_RETRY},
-                                        {"retry-delay", required_argument, NULL, ASK_RETRY_DELAY},
-                                        {"shared", no_argument, NULL, ASK_SHARED},
-                                        {"slots", required_argument, NULL, ASK_SLOTS},
-                                        {"priority", required_argument, NULL, ASK_PRIORITY},
-                                        {"label", required_argument, NULL, ASK_LABEL},
-                                        {"owner", required_argument, NULL, ASK_OWNER},
-                                        {"timeout", required_argument, NULL, ASK_TIMEOUT},
-                                        {"json", no_argument, NULL, ASK_JSON},
-                                        {"help", no_argument, NULL, ASK_HELP},
-                                        {0}};
+static const char options[] =
+    "lock ttl wait n retry retry-delay shared slots priority label owner E timeout json";
 
 struct lock_arguments {
     struct ask ask;
@@ -337,7 +325,7 @@ static int unknown_verb(const char *given)
 int cli_lock(int argc, char **argv)
 {
     struct lock_arguments c = {0};
-    bool ok = ask_parse(&c.ask, "lock", argc, argv, ":nE:h", options);
+    bool ok = ask_parse(&c.ask, "lock", argc, argv, options);
     int code = EXIT_BAD_USAGE, n = argc - optind;
     const struct verb *verb = NULL;
     for (size_t i = 0; ok && n > 0 && i < sizeof verbs / sizeof *verbs; i++)

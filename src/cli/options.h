@@ -2,8 +2,6 @@
 #ifndef HF_CLI_OPTIONS_H
 #define HF_CLI_OPTIONS_H
 
-#include <getopt.h>
-
 #include "cli/monitor.h"
 #include "holdfast.h"
 
@@ -14,43 +12,16 @@ struct ask {
     struct hf_lock_options want;
     char label[129];
     struct ending ending;
-    bool has_grace, no_wait, has_retries, has_wait; /* which options were given */
+    bool no_wait, shared;
     int64_t at_least_ms, pause_ms;
     int not_acquired_code; /* -E */
     const char *metrics_path, *metrics_listen, *owner;
     bool json, help, observe;
 };
 
-/* The values of long options; short options have their letters. */
-enum ask_option {
-    ASK_LOCK = 256,
-    ASK_TTL,
-    ASK_WAIT,
-    ASK_RETRY,
-    ASK_RETRY_DELAY,
-    ASK_SHARED,
-    ASK_SLOTS,
-    ASK_PRIORITY,
-    ASK_MAX_HOLD,
-    ASK_AT_LEAST,
-    ASK_LABEL,
-    ASK_ON_LOSS,
-    ASK_GRACE,
-    ASK_METRICS_FILE,
-    ASK_METRICS_LISTEN,
-    ASK_TIMEOUT,
-    ASK_PAUSE,
-    ASK_OWNER,
-    ASK_VALUE,
-    ASK_OBSERVE,
-    ASK_JSON,
-    ASK_HELP,
-};
-
-/* Reads argv with getopt_long and these options; argv[optind] is the first operand afterwards.
- * Returns false, with a message, if an option is wrong. */
-bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
-               const char *short_options, const struct option *options);
+/* Reads those options whose names are in `names`, with blanks between; argv[optind] is the first
+ * operand afterwards.  Returns false, with a message, if an option is wrong. */
+bool ask_parse(struct ask *ask, const char *command, int argc, char **argv, const char *names);
 /* The deadline that --max-hold sets for a lock granted at `granted_ms`; INT64_MAX without
  * --max-hold.
  * --on-loss begins before a deadline, so this one is later than --max-hold by that much, and the
@@ -67,7 +38,6 @@ struct operands {
 /* Reads the options and the operands; there are 1 to `names_max` names.  Returns false, with a
  * message, if something is wrong. */
 bool ask_parse_command(struct ask *ask, const char *command, int argc, char **argv,
-                       const char *short_options, const struct option *options, size_t names_max,
-                       struct operands *ret);
+                       const char *options, size_t names_max, struct operands *ret);
 
 #endif

@@ -45,25 +45,9 @@ static const char usage[] =
     "Exit status: that of COMMAND; 75 not acquired, 76 lost while COMMAND ran, 69 coordinator\n"
     "unreachable, 64 usage, 126 COMMAND cannot be run, 127 COMMAND not found, 128+n signal n.\n";
 
-static const struct option options[] = {
-    {"lock", required_argument, NULL, ASK_LOCK},
-    {"ttl", required_argument, NULL, ASK_TTL},
-    {"wait", required_argument, NULL, ASK_WAIT},
-    {"retry", required_argument, NULL, ASK_RETRY},
-    {"retry-delay", required_argument, NULL, ASK_RETRY_DELAY},
-    {"shared", no_argument, NULL, ASK_SHARED},
-    {"slots", required_argument, NULL, ASK_SLOTS},
-    {"priority", required_argument, NULL, ASK_PRIORITY},
-    {"max-hold", required_argument, NULL, ASK_MAX_HOLD},
-    {"at-least", required_argument, NULL, ASK_AT_LEAST},
-    {"label", required_argument, NULL, ASK_LABEL},
-    {"on-loss", required_argument, NULL, ASK_ON_LOSS},
-    {"grace", required_argument, NULL, ASK_GRACE},
-    {"metrics-file", required_argument, NULL, ASK_METRICS_FILE},
-    {"metrics-listen", required_argument, NULL, ASK_METRICS_LISTEN},
-    {"timeout", required_argument, NULL, ASK_TIMEOUT},
-    {"help", no_argument, NULL, ASK_HELP},
-    {0}};
+static const char options[] =
+    "lock ttl wait n retry retry-delay shared slots priority max-hold at-least label on-loss grace "
+    "E metrics-file metrics-listen timeout";
 
 struct run {
     struct ask ask;
@@ -254,7 +238,7 @@ int cli_run(int argc, char **argv)
 {
     struct run r = {0};
     int code = EXIT_BAD_USAGE;
-    if (ask_parse_command(&r.ask, "run", argc, argv, ":nE:h", options, HELD_MAX, &r.given))
+    if (ask_parse_command(&r.ask, "run", argc, argv, options, HELD_MAX, &r.given))
         code = r.ask.help ? EXIT_SUCCESS : run(&r);
     if (r.ask.help)
         fputs(usage, stdout);

@@ -1,5 +1,4 @@
 /* `holdfast backup`: a copy of a ledger in use, checked before it gets its name.  Main thread. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -102,30 +101,15 @@ static int backup(const struct backup_asked *a)
 
 int cli_backup(int argc, char **argv)
 {
-    static const struct option options[] = {{"ledger", required_argument, NULL, 256},
-                                            {"force", no_argument, NULL, 257},
-                                            {"json", no_argument, NULL, 258},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     struct backup_asked a = {0};
-    int code = EX_USAGE;
-    for (int option; (option = cli_option("backup", argc, argv, ":h", options)) != -1;) {
-        if (option == 256)
-            copies_take_url(&a.url, optarg);
-        else if (option == 257)
-            a.force = true;
-        else if (option == 258)
-            a.json = true;
-        else {
-            if (option == 'h')
-                fputs(usage, stdout);
-            free(a.url);
-            return option == 'h' ? EXIT_SUCCESS : EX_USAGE;
-        }
-    }
-    copies_take_url(&a.url, NULL);
-    if (copies_take_file("backup", a.url, argc, argv, &a.file))
-        code = backup(&a);
+    const struct cli_option options[] = {{"ledger", CLI_SECRET, .to = &a.url},
+                                         {"force", CLI_TRUE, .to = &a.force},
+                                         {"json", CLI_TRUE, .to = &a.json},
+                                         {0}};
+    int code = cli_options("backup", argc, argv, options, usage);
+    copies_default_url(&a.url);
+    if (code < 0)
+        code = copies_take_file("backup", a.url, argc, argv, &a.file) ? backup(&a) : EX_USAGE;
     free(a.url);
     return code;
 }

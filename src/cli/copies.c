@@ -9,15 +9,11 @@
 
 #include "cli/common.h"
 
-void copies_take_url(char **url, char *argument)
+void copies_default_url(char **url)
 {
     const char *set = getenv("HOLDFAST_LEDGER");
-    if (argument) {
-        free(*url);
-        *url = cli_take_secret(argument);
-    } else if (!*url && set) {
+    if (!*url && set)
         *url = hf_strndup(set, strlen(set));
-    }
 }
 
 bool copies_take_file(const char *command, const char *url, int argc, char **argv,

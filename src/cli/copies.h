@@ -7,9 +7,8 @@
 #include "ledger/backup.h"
 #include "ledger/verify.h"
 
-/* Sets *url, which is owned, to the argument, whose password it blanks.  NULL: to HOLDFAST_LEDGER,
- * unless it is set already. */
-void copies_take_url(char **url, char *argument);
+/* Sets *url, which is owned, to HOLDFAST_LEDGER, unless it is set already. */
+void copies_default_url(char **url);
 /* Takes the only operand.  Returns false, with a message, if there is none, or no URL either. */
 bool copies_take_file(const char *command, const char *url, int argc, char **argv,
                       const char **ret_file);

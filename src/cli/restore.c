@@ -5,7 +5,6 @@
  * rename, or in one transaction.  If the process is killed, the place holds what it held before,
  * and the next run begins anew.  Main thread. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -231,35 +230,17 @@ static int restore(const struct restore_asked *a)
 
 int cli_restore(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"ledger", required_argument, NULL, 256}, {"force", no_argument, NULL, 257},
-        {"json", no_argument, NULL, 258},         {"fence-margin", required_argument, NULL, 259},
-        {"help", no_argument, NULL, 'h'},         {0}};
     struct restore_asked a = {.fence_margin = -1};
-    bool is_good = true, help = false;
-    for (int option;
-         is_good && !help && (option = cli_option("restore", argc, argv, ":h", options)) != -1;) {
-        if (option == 256)
-            copies_take_url(&a.url, optarg);
-        else if (option == 257)
-            a.force = true;
-        else if (option == 258)
-            a.json = true;
-        else if (option == 259)
-            is_good = cli_integer("restore", "--fence-margin", optarg, 0, RESTORE_FENCES_MAX,
-                                  &a.fence_margin);
-        else if (option == 'h')
-            help = true;
-        else
-            is_good = false;
-    }
-    int code = help ? EXIT_SUCCESS : EX_USAGE;
-    copies_take_url(&a.url, NULL);
-    if (help) {
-        fputs(usage, stdout);
-    } else if (is_good && copies_take_file("restore", a.url, argc, argv, &a.file)) {
-        code = restore(&a);
-    }
+    const struct cli_option options[] = {
+        {"ledger", CLI_SECRET, .to = &a.url},
+        {"force", CLI_TRUE, .to = &a.force},
+        {"json", CLI_TRUE, .to = &a.json},
+        {"fence-margin", CLI_INT64, .to = &a.fence_margin, .most = RESTORE_FENCES_MAX},
+        {0}};
+    int code = cli_options("restore", argc, argv, options, usage);
+    copies_default_url(&a.url);
+    if (code < 0)
+        code = copies_take_file("restore", a.url, argc, argv, &a.file) ? restore(&a) : EX_USAGE;
     free(a.url);
     return code;
 }

@@ -39,40 +39,32 @@ struct sandbox_options {
     enum log_level log_level;
 };
 
+static bool take_webhook_secret(void *to, char *value)
+{
+    char **secret = to;
+    free(*secret);
+    *secret = hf_strndup(value, strlen(value));
+    memset(value, '*', strlen(value)); /* where ps shows it */
+    return true;
+}
+
+static bool take_log_level(void *to, char *value) { return log_parse_level(value, to); }
+
 /* Returns the exit code with which to end at once; -1: go on. */
 static int read_options(int argc, char **argv, struct sandbox_options *o)
 {
-    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-                                            {"data", required_argument, NULL, 'd'},
-                                            {"url", required_argument, NULL, 'u'},
-                                            {"webhook", required_argument, NULL, 'w'},
-                                            {"webhook-secret", required_argument, NULL, 's'},
-                                            {"faults", required_argument, NULL, 'f'},
-                                            {"log-level", required_argument, NULL, 'v'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;) {
-        if (option == 'l') {
-            o->listen = optarg;
-        } else if (option == 'd') {
-            o->config.data = optarg;
-        } else if (option == 'u') {
-            o->config.base_url = optarg;
-        } else if (option == 'w') {
-            o->config.webhook = optarg;
-        } else if (option == 's') {
-            free(o->webhook_secret);
-            o->webhook_secret = hf_strndup(optarg, strlen(optarg));
-            memset(optarg, '*', strlen(optarg)); /* where ps shows it */
-        } else if (option == 'f') {
-            o->config.faults = optarg;
-        } else if (option == 'h') {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        } else if (option != 'v' || !log_parse_level(optarg, &o->log_level)) {
-            return EX_USAGE;
-        }
-    }
+    const struct cli_option options[] = {
+        {"listen", CLI_TEXT, .to = &o->listen},
+        {"data", CLI_TEXT, .to = &o->config.data},
+        {"url", CLI_TEXT, .to = &o->config.base_url},
+        {"webhook", CLI_TEXT, .to = &o->config.webhook},
+        {"webhook-secret", CLI_OWN, .to = &o->webhook_secret, .take = take_webhook_secret},
+        {"faults", CLI_TEXT, .to = &o->config.faults},
+        {"log-level", CLI_OWN, .to = &o->log_level, .take = take_log_level},
+        {0}};
+    int code = cli_options(COMMAND, argc, argv, options, usage);
+    if (code >= 0)
+        return code;
     if (optind != argc || (o->config.webhook && !o->webhook_secret)) {
         cli_say(COMMAND,
                 optind != argc ? "takes no arguments" : "--webhook needs --webhook-secret");

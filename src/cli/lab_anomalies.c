@@ -218,24 +218,15 @@ static void print_usage(FILE *out)
 
 int cli_lab_anomalies(int argc, char **argv)
 {
-    static const struct option options[] = {{"only", required_argument, NULL, 'o'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     const char *only = NULL;
     bool json = false;
-    for (int option; (option = cli_option("lab anomalies", argc, argv, ":h", options)) != -1;) {
-        if (option == 'o') {
-            only = optarg;
-        } else if (option == 'j') {
-            json = true;
-        } else if (option == 'h') {
-            print_usage(stdout);
-            return EXIT_SUCCESS;
-        } else {
-            return EXIT_BAD_USAGE;
-        }
-    }
+    const struct cli_option options[] = {
+        {"only", CLI_TEXT, .to = &only}, {"json", CLI_TRUE, .to = &json}, {0}};
+    int code = cli_options("lab anomalies", argc, argv, options, NULL);
+    if (code == EXIT_SUCCESS)
+        print_usage(stdout);
+    if (code >= 0)
+        return code;
     if (optind != argc)
         return cli_misused("lab anomalies", "unexpected operand %.60s", argv[optind]);
     struct anomalies_result result;
@@ -252,7 +243,7 @@ int cli_lab_anomalies(int argc, char **argv)
     } else {
         put_text_result(&b, &result);
     }
-    int code = result.ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    code = result.ok ? EXIT_SUCCESS : EXIT_FAILURE;
     anomalies_close(&result);
     return cli_print(&b) ? code : EXIT_NO_BACK_END;
 }

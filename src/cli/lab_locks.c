@@ -324,8 +324,9 @@ struct locks_options {
     bool json, help;
 };
 
-static bool parse_waiters(const char *text, int ret[LOCKS_CROWDS])
+static bool take_waiters(void *to, char *text)
 {
+    int *ret = to;
     char *copy = hf_strndup(text, strlen(text)), *rest = copy;
     int n = 0;
     bool good = true;
@@ -343,7 +344,7 @@ static bool parse_waiters(const char *text, int ret[LOCKS_CROWDS])
     return false;
 }
 
-static bool parse_seconds(const char *text, double *ret)
+static bool take_seconds(void *to, char *text)
 {
     char *end;
     double value = strtod(text, &end);
@@ -351,12 +352,13 @@ static bool parse_seconds(const char *text, double *ret)
         cli_say(COMMAND, "--seconds is a number from 0.1 to 60, not %s", text);
         return false;
     }
-    *ret = value;
+    *(double *)to = value;
     return true;
 }
 
-static bool parse_ttl(const char *text, int64_t *ret)
+static bool take_ttl(void *to, char *text)
 {
+    int64_t *ret = to;
     if (!cli_duration(COMMAND, "--ttl", text, LOCKS_TTL_MIN_MS, ret))
         return false;
     if (*ret <= LOCKS_TTL_MAX_MS)
@@ -365,60 +367,35 @@ static bool parse_ttl(const char *text, int64_t *ret)
     return false;
 }
 
-static bool take_option(struct locks_options *o, int option)
+static bool take_quick(void *to, char *text)
 {
-    int64_t n = 0;
-    switch (option) {
-    case 's':
-        o->locks.servers = optarg;
-        return true;
-    case 'n':
-        return parse_seconds(optarg, &o->locks.seconds);
-    case 't':
-        return parse_ttl(optarg, &o->locks.ttl_ms);
-    case 'w':
-        return parse_waiters(optarg, o->locks.waiters);
-    case 'l':
-        if (!cli_integer(COMMAND, "--locks", optarg, 1, LOCKS_AT_ONCE_MAX, &n))
-            return false;
-        o->locks.locks = (int)n;
-        return true;
-    case 'q': {
-        const char *servers = o->locks.servers;
-        o->locks = (struct locks_settings){LOCKS_SETTINGS_QUICK};
-        o->locks.servers = servers;
-        return true;
-    }
-    case 'j':
-        o->json = true;
-        return true;
-    case 'h':
-        o->help = true;
-        return true;
-    default:
-        return false;
-    }
+    struct locks_settings *locks = to;
+    const char *servers = locks->servers;
+    (void)text;
+    *locks = (struct locks_settings){LOCKS_SETTINGS_QUICK};
+    locks->servers = servers;
+    return true;
 }
 
 static bool parse(int argc, char **argv, struct locks_options *o)
 {
-    static const struct option options[] = {{"servers", required_argument, NULL, 's'},
-                                            {"seconds", required_argument, NULL, 'n'},
-                                            {"ttl", required_argument, NULL, 't'},
-                                            {"waiters", required_argument, NULL, 'w'},
-                                            {"locks", required_argument, NULL, 'l'},
-                                            {"quick", no_argument, NULL, 'q'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    struct locks_settings *locks = &o->locks;
+    const struct cli_option options[] = {
+        {"servers", CLI_TEXT, .to = &locks->servers},
+        {"seconds", CLI_OWN, .to = &locks->seconds, .take = take_seconds},
+        {"ttl", CLI_OWN, .to = &locks->ttl_ms, .take = take_ttl},
+        {"waiters", CLI_OWN, .to = locks->waiters, .take = take_waiters},
+        {"locks", CLI_INT, .to = &locks->locks, .least = 1, .most = LOCKS_AT_ONCE_MAX},
+        {"quick", CLI_OWN_TRUE, .to = locks, .take = take_quick},
+        {"json", CLI_TRUE, .to = &o->json},
+        {0}};
     *o = (struct locks_options){.locks = {LOCKS_SETTINGS_USUAL}};
-    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;)
-        if (!take_option(o, option))
-            return false;
-    if (optind == argc)
-        return true;
-    cli_say(COMMAND, "unexpected argument %s; see holdfast lab locks --help", argv[optind]);
-    return false;
+    int code;
+    while ((code = cli_options(COMMAND, argc, argv, options, NULL)) == EXIT_SUCCESS)
+        o->help = true;
+    if (code < 0 && optind != argc)
+        cli_say(COMMAND, "unexpected argument %s; see holdfast lab locks --help", argv[optind]);
+    return code < 0 && optind == argc;
 }
 
 static int run(struct locks_options *o)

@@ -303,8 +303,9 @@ struct race_options {
     bool json, help;
 };
 
-static bool parse_users(const char *text, struct race_options *o)
+static bool take_users(void *to, char *text)
 {
+    struct race_options *o = to;
     char *copy = hf_strndup(text, strlen(text)), *rest = copy;
     bool good = true;
     o->race.n_users = 0;
@@ -319,77 +320,31 @@ static bool parse_users(const char *text, struct race_options *o)
     return good;
 }
 
-static bool take_option(struct race_options *o, int option)
-{
-    int64_t n = 0;
-    switch (option) {
-    case 's':
-        o->race.strategies = optarg;
-        return true;
-    case 'u':
-        return parse_users(optarg, o);
-    case 'n':
-        if (!cli_integer(COMMAND, "--seats", optarg, 1, RACE_SEATS_MAX, &n))
-            return false;
-        o->race.seats = (int)n;
-        return true;
-    case 't':
-        if (!cli_integer(COMMAND, "--tries", optarg, 1, 10000, &n))
-            return false;
-        o->race.tries = (int)n;
-        return true;
-    case 'y':
-        if (!cli_integer(COMMAND, "--retries", optarg, 0, RACE_RETRIES_MAX, &n))
-            return false;
-        o->race.retries = (int)n;
-        return true;
-    case 'r':
-        if (!cli_integer(COMMAND, "--seed", optarg, 1, INT64_MAX, &n))
-            return false;
-        o->race.seed = (uint64_t)n;
-        return true;
-    case 'l':
-        free(o->ledger);
-        o->race.ledger = o->ledger = cli_take_secret(optarg);
-        return true;
-    case 'g':
-        free(o->gate);
-        o->race.gate = o->gate = cli_take_secret(optarg);
-        return true;
-    case 'j':
-        o->json = true;
-        return true;
-    case 'h':
-        o->help = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool parse(int argc, char **argv, struct race_options *o)
 {
-    static const struct option options[] = {{"strategy", required_argument, NULL, 's'},
-                                            {"users", required_argument, NULL, 'u'},
-                                            {"seats", required_argument, NULL, 'n'},
-                                            {"ledger", required_argument, NULL, 'l'},
-                                            {"gate", required_argument, NULL, 'g'},
-                                            {"tries", required_argument, NULL, 't'},
-                                            {"seed", required_argument, NULL, 'r'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"retries", required_argument, NULL, 'y'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    struct race_settings *race = &o->race;
+    const struct cli_option options[] = {
+        {"strategy", CLI_TEXT, .to = &race->strategies},
+        {"users", CLI_OWN, .to = o, .take = take_users},
+        {"seats", CLI_INT, .to = &race->seats, .least = 1, .most = RACE_SEATS_MAX},
+        {"ledger", CLI_SECRET, .to = &o->ledger},
+        {"gate", CLI_SECRET, .to = &o->gate},
+        {"tries", CLI_INT, .to = &race->tries, .least = 1, .most = 10000},
+        {"seed", CLI_INT64, .to = &race->seed, .least = 1, .most = INT64_MAX},
+        {"json", CLI_TRUE, .to = &o->json},
+        {"retries", CLI_INT, .to = &race->retries, .most = RACE_RETRIES_MAX},
+        {0}};
     *o = (struct race_options){.race = {RACE_SETTINGS_USUAL, .n_users = 5},
                                .users = {5, 20, 50, 500, 10000}};
-    o->race.users = o->users;
-    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;)
-        if (!take_option(o, option))
-            return false;
-    if (optind == argc)
-        return true;
-    cli_say(COMMAND, "unexpected argument %s; see holdfast lab race --help", argv[optind]);
-    return false;
+    int code;
+    while ((code = cli_options(COMMAND, argc, argv, options, NULL)) == EXIT_SUCCESS)
+        o->help = true;
+    race->users = o->users;
+    race->ledger = o->ledger;
+    race->gate = o->gate;
+    if (code < 0 && optind != argc)
+        cli_say(COMMAND, "unexpected argument %s; see holdfast lab race --help", argv[optind]);
+    return code < 0 && optind == argc;
 }
 
 static int failed(enum hf_status status, const struct hf_err *err)

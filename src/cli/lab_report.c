@@ -186,40 +186,24 @@ static int make_report(const char *dir, struct part parts[PARTS])
 
 int cli_lab_report(int argc, char **argv)
 {
-    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                            {"users", required_argument, NULL, 'u'},
-                                            {"race", required_argument, NULL, 'r'},
-                                            {"anomalies", required_argument, NULL, 'a'},
-                                            {"locks", required_argument, NULL, 'l'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     const char *dir = NULL;
     struct part parts[PARTS] = {[RACE] = {.what = "race", .object = "lab.race"},
                                 [ANOMALIES] = {.what = "anomalies", .object = "lab.anomalies"},
                                 [LOCKS] = {.what = "locks", .object = "lab.locks"}};
-    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;) {
-        if (option == 'o') {
-            dir = optarg;
-        } else if (option == 'u') {
-            parts[RACE].users = optarg;
-        } else if (option == 'r') {
-            parts[RACE].given = optarg;
-        } else if (option == 'a') {
-            parts[ANOMALIES].given = optarg;
-        } else if (option == 'l') {
-            parts[LOCKS].given = optarg;
-        } else if (option == 'h') {
-            fputs(usage, stdout);
-            return EXIT_SUCCESS;
-        } else {
-            return EXIT_BAD_USAGE;
-        }
-    }
+    const struct cli_option options[] = {{"out", CLI_TEXT, .to = &dir},
+                                         {"users", CLI_TEXT, .to = &parts[RACE].users},
+                                         {"race", CLI_TEXT, .to = &parts[RACE].given},
+                                         {"anomalies", CLI_TEXT, .to = &parts[ANOMALIES].given},
+                                         {"locks", CLI_TEXT, .to = &parts[LOCKS].given},
+                                         {0}};
+    int code = cli_options(COMMAND, argc, argv, options, usage);
+    if (code >= 0)
+        return code;
     if (optind != argc)
         return cli_misused("lab report", "unexpected operand %.60s", argv[optind]);
     if (!dir || strlen(dir) > PATH_SIZE - 32)
         return cli_misused("lab report", dir ? "--out: too long a path" : "--out is required");
-    int code = make_report(dir, parts);
+    code = make_report(dir, parts);
     for (int i = 0; i < PARTS; i++)
         buf_close(&parts[i].json);
     return code;

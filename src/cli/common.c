@@ -220,25 +220,6 @@ void cli_operand_first(int argc, char **argv, const struct cli_option *table)
     argv[1] = operand;
 }
 
-int cli_option(const char *command, int argc, char **argv, const char *short_options,
-               const struct option *options)
-{
-    opterr = 0;
-    int option = getopt_long(argc, argv, short_options, options, NULL);
-    if (option != '?' && option != ':')
-        return option;
-    char letter[] = {'-', (char)optopt, '\0'};
-    bool is_short = optopt > 0 && optopt < 256; /* long options have larger values */
-    const char *given = is_short ? letter : argv[optind - 1];
-    int len = (int)strcspn(given, "="); /* the value may have a password */
-    if (option == ':')
-        cli_say(command, "option '%.*s' requires an argument; see holdfast %s --help", len, given,
-                command);
-    else
-        cli_say(command, "unrecognized option '%.*s'; see holdfast %s --help", len, given, command);
-    return '?';
-}
-
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,
                   int64_t *ret_ms)
 {

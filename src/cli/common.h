@@ -94,12 +94,6 @@ int cli_options(const char *command, int argc, char **argv, const struct cli_opt
  * if one of them is not in the table. */
 void cli_operand_first(int argc, char **argv, const struct cli_option *table);
 
-struct option;
-/* As getopt_long; if an option is wrong it writes one line to stderr and returns '?'.
- * `short_options` begins with a colon. */
-int cli_option(const char *command, int argc, char **argv, const char *short_options,
-               const struct option *options);
-
 /* Reads a duration (base/duration.h) that is at least `least_ms`.  Returns false, with a message,
  * if `text` is none. */
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,

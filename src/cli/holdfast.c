@@ -1,6 +1,5 @@
 /* The main function of the command line tool: calls the command, each of which has a file beside
  * this one. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,32 +72,18 @@ static void warn_of_misspelt_variables(void)
     }
 }
 
-/* Moves options that stand before the command, as in `holdfast --server URL event list`, behind it:
- * those that say where to, and how to print. */
-static void command_first(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"server", required_argument, NULL, 1}, {"key-file", required_argument, NULL, 1},
-        {"cacert", required_argument, NULL, 1}, {"lock", required_argument, NULL, 1},
-        {"ledger", required_argument, NULL, 1}, {"timeout", required_argument, NULL, 1},
-        {"json", no_argument, NULL, 1},         {0}};
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "+:", options, NULL)) != -1;)
-        if (option != 1)
-            optind = argc; /* another option, which is no command either */
-    int first = optind;
-    optind = 0; /* glibc: from the start, for the command */
-    if (first <= 1 || first >= argc)
-        return;
-    char *command = argv[first];
-    memmove(argv + 2, argv + 1, sizeof *argv * (size_t)(first - 1));
-    argv[1] = command;
-}
+/* Options that may stand before the command, as in `holdfast --server URL event list`: those that
+ * say where to, and how to print. */
+static const struct cli_option early_options[] = {
+    {"server", CLI_TEXT, .to = NULL}, {"key-file", CLI_TEXT, .to = NULL},
+    {"cacert", CLI_TEXT, .to = NULL}, {"lock", CLI_TEXT, .to = NULL},
+    {"ledger", CLI_TEXT, .to = NULL}, {"timeout", CLI_TEXT, .to = NULL},
+    {"json", CLI_TRUE, .to = NULL},   {0}};
 
 int main(int argc, char **argv)
 {
     warn_of_misspelt_variables();
-    command_first(argc, argv);
+    cli_operand_first(argc, argv, early_options);
     const char *arg = argc > 1 ? argv[1] : NULL;
     const struct command *command = find(arg);
     if (command)

@@ -16,31 +16,6 @@
 #define PARAMS_MAX 24
 #define VERBS_MAX 24
 
-/* The options that all verbs have, and those of lists.  Params come behind them. */
-enum common_option {
-    OPTION_SERVER = 256,
-    OPTION_KEY_FILE,
-    OPTION_CACERT,
-    OPTION_IDEMPOTENCY_KEY,
-    OPTION_TIMEOUT,
-    OPTION_JSON,
-    OPTION_HELP,
-    OPTION_LIMIT,
-    OPTION_FOLLOW,
-    OPTION_PARAM, /* plus the index of the param */
-};
-
-static const struct option common_options[] = {
-    {"server", required_argument, NULL, OPTION_SERVER},
-    {"key-file", required_argument, NULL, OPTION_KEY_FILE},
-    {"cacert", required_argument, NULL, OPTION_CACERT},
-    {"idempotency-key", required_argument, NULL, OPTION_IDEMPOTENCY_KEY},
-    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, OPTION_HELP},
-};
-#define N_COMMON (sizeof common_options / sizeof *common_options)
-
 /* ---- values ---- */
 
 static bool is_wrong(const struct resource_call *c, const struct param *p, const char *what)
@@ -244,64 +219,56 @@ static bool is_flag(const struct param *p)
     return p->kind == PARAM_TRUE || p->kind == PARAM_FALSE;
 }
 
-static bool set_common(struct resource_call *c, int option, char *text, bool *ret_help)
+struct bound_param {
+    const struct resource_call *call;
+    const struct param *param;
+};
+
+static bool take_param(void *to, char *value)
 {
-    const char *command = c->remote.command;
-    switch (option) {
-    case OPTION_SERVER:
-        c->remote.server = text;
-        return true;
-    case OPTION_KEY_FILE:
-        c->remote.key_file = text;
-        return true;
-    case OPTION_CACERT:
-        c->remote.ca_file = text;
-        return true;
-    case OPTION_IDEMPOTENCY_KEY:
-        c->remote.idempotency_key = text;
-        return true;
-    case OPTION_TIMEOUT:
-        return cli_duration(command, "--timeout", text, 1, &c->remote.timeout_ms);
-    case OPTION_JSON:
-        return c->json = true;
-    case OPTION_LIMIT:
-        return cli_integer(command, "--limit", text, 1, INT64_MAX, &c->limit);
-    case OPTION_FOLLOW:
-        c->pause_ms = FOLLOW_PAUSE_MS;
-        return true;
-    case 'h':
-    case OPTION_HELP:
-        return *ret_help = true;
-    default:
-        return false; /* cli_option has written a message */
-    }
+    const struct bound_param *bound = to;
+    return set_param(bound->call, bound->param, value ? value : "");
 }
 
-static bool parse_options(struct resource_call *c, int argc, char **argv, bool *ret_help)
+/* Puts the options that all verbs have.  Returns how many there are. */
+#define N_COMMON 6
+static size_t put_common(struct resource_call *c, struct cli_option *table)
+{
+    const struct cli_option common[N_COMMON] = {
+        {"server", CLI_TEXT, .to = &c->remote.server},
+        {"key-file", CLI_TEXT, .to = &c->remote.key_file},
+        {"cacert", CLI_TEXT, .to = &c->remote.ca_file},
+        {"idempotency-key", CLI_TEXT, .to = &c->remote.idempotency_key},
+        {"timeout", CLI_DURATION, .to = &c->remote.timeout_ms, .least = 1},
+        {"json", CLI_TRUE, .to = &c->json}};
+    memcpy(table, common, sizeof common);
+    return N_COMMON;
+}
+
+/* Returns -1, or the exit code with which to end. */
+static int parse_options(struct resource_call *c, int argc, char **argv, const char *usage)
 {
     const struct verb *verb = c->verb;
-    struct option options[N_COMMON + PARAMS_MAX + 3];
-    size_t n = N_COMMON, n_params = count_params(verb);
+    struct cli_option options[N_COMMON + PARAMS_MAX + 3] = {0};
+    struct bound_param bound[PARAMS_MAX];
+    size_t n = put_common(c, options), n_params = count_params(verb);
+    bool follows = false;
     hf_check(n_params <= PARAMS_MAX);
-    memcpy(options, common_options, sizeof common_options);
     if (verb->columns)
-        options[n++] = (struct option){"limit", required_argument, NULL, OPTION_LIMIT};
+        options[n++] =
+            (struct cli_option){"limit", CLI_INT64, .to = &c->limit, .least = 1, .most = INT64_MAX};
     if (verb->columns && verb->page_max > 100)
-        options[n++] = (struct option){"follow", no_argument, NULL, OPTION_FOLLOW};
-    for (size_t i = 0; i < n_params; i++)
-        options[n++] = (struct option){verb->params[i].option,
-                                       is_flag(&verb->params[i]) ? no_argument : required_argument,
-                                       NULL, OPTION_PARAM + (int)i};
-    options[n] = (struct option){0};
-    optind = 0; /* glibc: from the start */
-    for (int option; (option = cli_option(c->remote.command, argc, argv, ":h", options)) != -1;) {
-        bool is_good = option >= OPTION_PARAM ? set_param(c, &verb->params[option - OPTION_PARAM],
-                                                          optarg ? optarg : "")
-                                              : set_common(c, option, optarg, ret_help);
-        if (!is_good || *ret_help)
-            return is_good;
+        options[n++] = (struct cli_option){"follow", CLI_TRUE, .to = &follows};
+    for (size_t i = 0; i < n_params; i++) {
+        bound[i] = (struct bound_param){c, &verb->params[i]};
+        options[n++] = (struct cli_option){verb->params[i].option,
+                                           is_flag(&verb->params[i]) ? CLI_OWN_TRUE : CLI_OWN,
+                                           .to = &bound[i], .take = take_param};
     }
-    return true;
+    optind = 0; /* glibc: from the start */
+    int code = cli_options(c->remote.command, argc, argv, options, usage);
+    c->pause_ms = follows ? FOLLOW_PAUSE_MS : 0;
+    return code;
 }
 
 /* A secret id need not stand on the command line, where ps shows it: "-" is a line of standard
@@ -511,23 +478,6 @@ static int run_list(struct resource_call *c)
 
 /* ---- main ---- */
 
-/* Moves options that stand before the verb, as in `holdfast event --server URL list`, behind it. */
-static void verb_first(int argc, char **argv)
-{
-    struct option options[N_COMMON + 1] = {0};
-    memcpy(options, common_options, sizeof common_options);
-    optind = 0; /* glibc: from the start */
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1;)
-        if (option == '?' || option == ':' || option == 'h' || option == OPTION_HELP)
-            return;
-    if (optind <= 1 || optind >= argc)
-        return;
-    char *verb = argv[optind];
-    memmove(argv + 2, argv + 1, sizeof *argv * (size_t)(optind - 1));
-    argv[1] = verb;
-}
-
 static int run(struct resource_call *c)
 {
     if (!remote_open(&c->remote))
@@ -560,8 +510,11 @@ static int unknown_verb(const struct resource *resource, const char *given)
 int resource_main(const struct resource *resource, int argc, char **argv)
 {
     char command[64];
+    struct resource_call c = {.remote = {.command = command, .timeout_ms = TIMEOUT_MS}};
+    struct cli_option common[N_COMMON + 1] = {0};
+    put_common(&c, common);
     if (resource->verbs->name)
-        verb_first(argc, argv);
+        cli_operand_first(argc, argv, common);
     bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
     const struct verb *verb = find_verb(resource, argc > 1 ? argv[1] : NULL);
     if (help) {
@@ -573,18 +526,11 @@ int resource_main(const struct resource *resource, int argc, char **argv)
     int skip = verb->name ? 1 : 0;
     snprintf(command, sizeof command, "%s%s%s", resource->name, skip ? " " : "",
              skip ? verb->name : "");
-    struct resource_call c = {.remote = {.command = command, .timeout_ms = TIMEOUT_MS},
-                              .verb = verb,
-                              .fields = json_object()};
-    int code = EXIT_BAD_USAGE;
-    if (parse_options(&c, argc - skip, argv + skip, &help)) {
-        if (help) {
-            fputs(resource->usage, stdout);
-            code = EXIT_SUCCESS;
-        } else if (take_operands(&c, argc - skip, argv + skip)) {
-            code = run(&c);
-        }
-    }
+    c.verb = verb;
+    c.fields = json_object();
+    int code = parse_options(&c, argc - skip, argv + skip, resource->usage);
+    if (code < 0)
+        code = take_operands(&c, argc - skip, argv + skip) ? run(&c) : EXIT_BAD_USAGE;
     remote_close(&c.remote);
     http_response_close(&c.answer);
     json_decref(c.fields);

@@ -118,6 +118,14 @@ describe('usage: 64', { concurrency: 4 }, () => {
       assert.equal(stderr, `holdfast ${command}: unrecognized option '--frobnicate'; see holdfast ${command} --help\n`);
     }
   });
+
+  it('of an option without its value names the option, whatever the command', async () => {
+    for (const [command, option] of [['verify', '--ledger'], ['backup', '--ledger'], ['sandbox', '--listen'], ['lab race', '--users'], ['lab locks', '--ttl'], ['event list', '--limit']]) {
+      const { code, stderr } = await holdfast(undefined, [...command.split(' '), option]);
+      assert.equal(code, 64);
+      assert.equal(stderr, `holdfast ${command}: option '${option}' requires an argument; see holdfast ${command} --help\n`);
+    }
+  });
 });
 
 it('memory: works, and warns that it excludes no other process', async () => {

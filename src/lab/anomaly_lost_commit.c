@@ -84,7 +84,7 @@ static void play_network(struct scene *s, bool is_protected)
         try_again(s, "Ann", is_protected);
     }
     if (relay_count(network).lost == 0)
-        scene_fail(s, "the relay saw no COMMIT");
+        scene_fail(s, "the proxy saw no COMMIT");
     relay_stop(network);
 }
 

@@ -5,6 +5,7 @@
 // written, and no test here cuts the power.
 
 import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { freePort, launchServerIn, SERVER, tempDir, until } from './process.mjs';
 
@@ -46,8 +47,16 @@ export class Postgres {
     this.run = launchServerIn(this.env, 'postgres', this.dir, this.port, ...(this.durable ? ['-c', 'fsync=on'] : []), ...this.args);
     await until('PostgreSQL answers', () => {
       if (this.run.ended) throw new Error(`PostgreSQL ended at start:\n${this.run.stderr}`);
-      try { return this.sql('-c', 'SELECT 1') === '1'; } catch { return false; }
-    }, 120_000, 50);
+      return this.#isReady();
+    }, 120_000, 20);
+  }
+
+  // As the server itself notes: its pid, and in the eighth line whether it takes connections.
+  #isReady() {
+    try {
+      const lines = fs.readFileSync(path.join(this.data, 'postmaster.pid'), 'utf8').split('\n');
+      return Number(lines[0]) === this.pid && lines[7]?.trim() === 'ready';
+    } catch { return false; }
   }
 
   // Stops it cleanly; SIGINT ends every session.

@@ -5,8 +5,8 @@
  *   request  -->  route -> handler: parse, judge, build the command  -->  queue, worker ...
  *   answer   <--  call_answer: verdict and rows -> problem or JSON   <--  pending_done
  *
- * Handlers run on HTTP threads and never block.  api_render runs on a worker as well, and
- * api_render_map on the drawer. */
+ * Handlers run on HTTP threads and never block.  api_render runs on a worker as well,
+ * api_render_map on the drawer and on the reader of long reads. */
 #ifndef HF_API_API_H
 #define HF_API_API_H
 

@@ -1,5 +1,6 @@
-/* /v1/cell: the servers of the lock service, and which of them is the master.  Every server answers
- * GET, from what it has read of the journal.  On HTTP threads, but for the looks. */
+/* /v1/cell: the servers of the lock service, which of them is the master, and handing that over.
+ * Every server answers GET, from what it has read of the journal.  On HTTP threads, but for the
+ * looks. */
 #include "api/lock_render.h"
 #include "api/routes.h"
 

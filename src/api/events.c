@@ -1,5 +1,5 @@
-/* /v1/events: create, list, one event, open and close.  On HTTP threads.  What the view knows is
- * answered from it. */
+/* /v1/events: create, list, one event, open, close, archive, cancel and change.  On HTTP threads;
+ * the preparer reads the bodies of new events.  What the view knows is answered from it. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

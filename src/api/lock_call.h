@@ -1,7 +1,7 @@
 /* A call to the lock service: what it keeps beside struct call, and the steps that the handlers of
  * sessions, locks and the cell share.
  *
- *   handler: lock_begin -> names and body -> lock_submit -> cell's thread -> answer, or lock_refuse
+ *   handler: lock_begin -> names and body -> lock_submit -> cell's thread -> lock_done -> answer
  *
  * A server that does not lead answers with 307 to the one that does, or with 503.  Everything here
  * runs on HTTP threads; `request` is lent to the cell's thread from lock_submit until the next

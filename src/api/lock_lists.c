@@ -1,6 +1,6 @@
 /* GET /v1/locks/{name} and GET /v1/locks: who holds and awaits what.  The answers are linearizable:
  * the cell's thread looks at its state after an append that was sent after the request came.  With
- * ?stale=true this server answers from what it has. */
+ * ?stale=true this server answers from what it has.  On HTTP threads, but for the looks. */
 #include <string.h>
 
 #include "api/lock_render.h"

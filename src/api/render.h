@@ -1,5 +1,6 @@
-/* The objects of the API as JSON.  Pure functions, called by HTTP threads, and by workers for
- * answers that are stored with their effect (I8), so the same rows always give the same bytes. */
+/* The objects of the API as JSON.  Pure functions, called by HTTP threads, by workers for answers
+ * that are stored with their effect (I8), so the same rows always give the same bytes, and by the
+ * payment thread for notifications. */
 #ifndef HF_API_RENDER_H
 #define HF_API_RENDER_H
 

@@ -1,4 +1,5 @@
-/* The seat map of an event as JSON, for GET /v1/events/{e}/seats.  Pure; the drawer calls it. */
+/* The seat map of an event as JSON, for GET /v1/events/{e}/seats.  Pure; the drawer calls it, and
+ * the reader of long reads for maps of the past. */
 
 #include "api/api.h"
 #include "api/render.h"

@@ -1,8 +1,8 @@
-/* The seam for time: everything below main is handed a struct clock, so that tests control time.
- * It is four clocks in one: monotonic for measuring waits and rates, boot-time for deadlines (it
- * goes on while the machine sleeps), wall for what people read, and the processor's time of the
- * calling thread for measuring work, which does not count what others take of the machine.
- * Thread-safe.  Waiting is in wait.h. */
+/* Time: everything below main is handed a struct clock, so that tests control time.  It is four
+ * clocks in one: monotonic for measuring waits and rates, boot-time for deadlines (it goes on while
+ * the machine sleeps), wall for what people read, and the processor's time of the calling thread
+ * for measuring work, which does not count what others take of the machine.  Thread-safe.  Waiting
+ * is in wait.h. */
 #ifndef HF_BASE_CLOCK_H
 #define HF_BASE_CLOCK_H
 

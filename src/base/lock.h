@@ -1,6 +1,7 @@
 /* A mutex around data that threads share, held for a few instructions: to copy, to look up, to show
  * a change as one step.  Code that only protects data uses this and stays free of threads; code
- * that waits for other threads uses pthread and base/wait.h.  A zeroed lock is an initialised one (on Linux). */
+ * that waits for other threads uses pthread and base/wait.h.  A zeroed lock is an initialised one
+ * (on Linux). */
 #ifndef HF_BASE_LOCK_H
 #define HF_BASE_LOCK_H
 

@@ -1,7 +1,7 @@
-/* What a waiter leaves with the thread that works for it.  The engine, the payment thread and the
- * lock service all answer the same way: they call pending_done once, on a thread of theirs, and do
- * not touch the pending again.  A struct with a pending in it is lent from the moment it is handed
- * over until then.
+/* What a waiter leaves with the thread that works for it.  The engine, the payment thread, the lock
+ * service and the sandbox all answer the same way: they call pending_done once, on a thread of
+ * theirs, and do not touch the pending again.  A struct with a pending in it is lent from the
+ * moment it is handed over until then.
  *
  * A thread that ends many pendings at once puts pending_batch_begin and pending_batch_end around
  * them.  The waiters' threads are then woken at the end, once each, and not once for each pending.

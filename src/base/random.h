@@ -1,5 +1,5 @@
-/* The seam for randomness.  The system source buffers getrandom(2) per struct, so one struct
- * belongs to one thread; the seeded source repeats itself, for tests and the simulator. */
+/* Randomness.  The system source buffers getrandom(2) per struct, so one struct belongs to one
+ * thread; the seeded source repeats itself, for tests and the simulator. */
 #ifndef HF_BASE_RANDOM_H
 #define HF_BASE_RANDOM_H
 

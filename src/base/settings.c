@@ -1,4 +1,5 @@
-/* See settings.h.  On the main thread, at start and at a reload. */
+/* See settings.h.  On the main thread, at start and at a reload; any thread may then call
+ * settings_environment. */
 #include "base/settings.h"
 
 #include <stdio.h>

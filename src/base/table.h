@@ -62,8 +62,8 @@ static inline struct table_node *table_from(const struct table *t, size_t bucket
     return bucket < t->cap ? t->buckets[bucket] : NULL;
 }
 
-/* A walk over all nodes: from table_first, by table_after, until that is NULL.  Nothing may be added
- * meanwhile; to remove a node, ask for the one after it before. */
+/* A walk over all nodes: from table_first, by table_after, until that is NULL.  Nothing may be
+ * added meanwhile; to remove a node, ask for the one after it before. */
 static inline struct table_node *table_first(const struct table *t) { return table_from(t, 0); }
 static inline struct table_node *table_after(const struct table *t, const struct table_node *node)
 {

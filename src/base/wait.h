@@ -1,5 +1,5 @@
-/* The seam for waiting: every sleep, timed wait on a condition and wait for files goes through
- * here, so that one file has to be replaced to run the program in simulated time.
+/* Waiting: every sleep, timed wait on a condition and wait for files goes through here, so that one
+ * file has to be replaced to run the program in simulated time.
  *
  * Waits are bounded by the monotonic clock of wait_now_us().  It is for the deadlines of waits on
  * real things (sockets, files, other threads) and for nothing else: what is stored, decided or

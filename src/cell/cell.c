@@ -7,8 +7,8 @@
  * Locks.  node_lock: the node, the topics' writing side and `is_stopped`.  The thread has it except
  * while the journal works and while it sleeps, so that cell_retire and cell_stop can answer every
  * request at once though the journal hangs.  inbox_lock: the inbox, the list of requests whose
- * clients have gone, and what the thread is told.  It is held for a few instructions and may be
- * taken inside node_lock.
+ * clients have gone, and what the thread is told.  shown_lock: what other threads see of the node.
+ * Both are held for a few instructions and may be taken inside node_lock.
  *
  * A request is lent to the cell from cell_submit until `answered` gives it back: the node's
  * pending_done comes here first.  Answers are given under node_lock, or by cell_submit itself. */

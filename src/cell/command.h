@@ -37,8 +37,8 @@
 #define CELL_OVERTAKEN_MAX 8           /* a waiter that was overtaken this often goes first */
 #define CELL_FENCE_MAX (INT64_MAX / 4) /* of a command, so that later ones fit */
 
-/* The order is that of `conflicts` in state.c.  A request for a name counts, for every ancestor of
- * the name, as an intention: a shared one as CELL_INTENTION_SHARED, an exclusive one as
+/* The order is that of `conflicts` in state_line.c.  A request for a name counts, for every
+ * ancestor of the name, as an intention: a shared one as CELL_INTENTION_SHARED, an exclusive one as
  * CELL_INTENTION_EXCLUSIVE.
  *
  *            | exclusive | shared | intends exclusive | intends shared

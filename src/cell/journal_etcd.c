@@ -1,11 +1,11 @@
 /* The journal in an etcd cluster (3.4 or later), over its JSON gateway: for cells that want the
  * consensus of several machines.  One handle, one thread, one connection; keys in journal_etcd.h.
  *
- * Every write is one transaction that compares the master's epoch and claim, so that the writes of
- * a deposed master do nothing, whenever they arrive.  An append also compares the index of the last
- * entry: a delayed attempt of an append that was repeated, stored and trimmed since finds its index
- * taken.  If a comparison fails, the same transaction reads what is there, which tells an entry
- * that was stored already (JOURNAL_FOUND) from the end of the mastership (JOURNAL_DEPOSED).
+ * Every write of a master is one transaction that compares its epoch and claim, so that the writes
+ * of a deposed master do nothing, whenever they arrive.  An append also compares the index of the
+ * last entry: a delayed attempt of an append that was repeated, stored and trimmed since finds its
+ * index taken.  If a comparison fails, the same transaction reads what is there, which tells an
+ * entry that was stored already (JOURNAL_FOUND) from the end of the mastership (JOURNAL_DEPOSED).
  *
  * Reads are linearizable.  No leases of etcd are used, and no clock of its matters.
  *

@@ -2,9 +2,9 @@
  * made again after it was lost.  The tables are in the schema `holdfast_cell`.
  *
  * A commit is as safe as the server makes it.  synchronous_commit is on for this connection, and
- * open refuses a server that may still lose what it acknowledged: one without
- * synchronous_standby_names, since a standby may take its place, or with fsync off.  A pooler must
- * keep sessions.
+ * open refuses, without --journal-may-lose, a server that may still lose what it acknowledged: one
+ * without synchronous_standby_names, since a standby may take its place, or with fsync off.  A
+ * pooler must keep sessions.
  *
  * Appends lock the row of `head` for the length of one statement.  A server that stands still in
  * the middle of sending one can keep it locked for longer: PostgreSQL commits when the last few

@@ -1,7 +1,7 @@
 /* What ends by itself in a cell: sessions, places in a line, grants that nobody received, lock
  * delays, and the waits of requests.  Deadlines live in the master's memory only, on its boot-time
- * clock; the state has no clock.  A deadline that passes becomes a command of the next entry, and
- * nothing has ended before that entry is stored.  Keeps N4. */
+ * clock; the state has no clock.  A deadline that passes, but for that of a request, becomes a
+ * command of the next entry, and nothing has ended before that entry is stored.  Keeps N4. */
 #include "cell/node_internal.h"
 
 static struct deadline *of_node(struct heap_node *node)

@@ -14,7 +14,7 @@
  *              ancestor and of a descendant.  A waiter that was passed over blocks nobody
  *   fence      one counter for all names
  *
- * Invariants, which cell_state_check verifies and tests/unit/test_cell_state tries:
+ * Invariants, which tests/unit/test_cell_state.c tries; cell_state_check verifies S1 to S3:
  *   S1 No two holders conflict (command.h has the table), and no name has more exclusive holders
  *      than its slots.
  *   S2 No waiter could be granted: after every command, whatever can be granted has been.

@@ -1,6 +1,6 @@
 /* What the files of the payment thread share; see checkout.h.  Internal to src/checkout.
  *
- * The thread owns everything here but for what stands under `lock`, and `is_woken`. */
+ * The thread owns everything here but for what stands under `lock`, and the atomics. */
 #ifndef HF_CHECKOUT_CHECKOUT_INTERNAL_H
 #define HF_CHECKOUT_CHECKOUT_INTERNAL_H
 

@@ -27,7 +27,7 @@ void signals_close(struct signals *s);
 /* Returns the next signal, or 0 at once if there is none. */
 int signals_next(struct signals *s, bool *ret_from_terminal);
 
-/* While the main thread waits in hf_lock, a second thread reads the signals.  TERM, INT, HUP and
+/* While the main thread waits for a lock, a second thread reads the signals.  TERM, INT, HUP and
  * QUIT trigger `cancel`, so that the wait ends and leaves no place in the queue behind; the second
  * of them ends the process at once.  TSTP stops it. */
 struct interrupts {

@@ -86,8 +86,8 @@ struct cli_option {
 };
 /* Reads the options with getopt_long; argv[optind] is the first operand afterwards.  The table ends
  * with a zeroed one; each command has --help and -h besides.  Returns -1, or the exit code with
- * which to end: after a message if an option is wrong, and after --help, which prints `usage` unless
- * it is NULL. */
+ * which to end: after a message if an option is wrong, and after --help, which prints `usage`
+ * unless it is NULL. */
 int cli_options(const char *command, int argc, char **argv, const struct cli_option *table,
                 const char *usage);
 /* Moves options that stand before the first operand, a command or a verb, behind it.  Does nothing

@@ -1,4 +1,4 @@
-/* `holdfast lab` and its commands, each of which has a file of its own. */
+/* `holdfast lab` and its commands, in lab.c and lab_*.c. */
 #ifndef HF_CLI_LAB_H
 #define HF_CLI_LAB_H
 

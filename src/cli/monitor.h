@@ -2,11 +2,12 @@
  * the command's process group when the wrapper cannot, because it was killed, or is stopped while
  * the lock's deadline comes.
  *
- * The two share a page of memory, which the wrapper writes and the monitor reads, and a pipe whose
- * end of file tells the monitor that the wrapper has died.  The monitor is forked before the
- * library starts threads.  It is in a session of its own, so that a signal to the wrapper's group
- * does not reach it, and it keeps none of the wrapper's files open.  It cannot survive SIGKILL, or
- * the end of its whole cgroup; the command's parent-death signal is what remains then. */
+ * The two share a page of memory, which the wrapper writes and the monitor reads (but for
+ * `acted`), and a pipe whose end of file tells the monitor that the wrapper has died.  The monitor
+ * is forked before the library starts threads.  It is in a session of its own, so that a signal to
+ * the wrapper's group does not reach it, and it keeps none of the wrapper's files open.  It cannot
+ * survive SIGKILL, or the end of its whole cgroup; the command's parent-death signal is what
+ * remains then. */
 #ifndef HF_CLI_MONITOR_H
 #define HF_CLI_MONITOR_H
 

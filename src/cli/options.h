@@ -1,4 +1,4 @@
-/* The options of the commands that ask for a lock: run, elect and lock. */
+/* The options of the commands that use a lock: run, elect, lock and doctor.  Main thread. */
 #ifndef HF_CLI_OPTIONS_H
 #define HF_CLI_OPTIONS_H
 

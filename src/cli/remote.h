@@ -1,5 +1,5 @@
-/* A running server, as the commands event, hold, booking and audit call it: its address, the access
- * key, and requests that are repeated until their outcome is known.  Main thread.
+/* A running server, as the commands of resource.h call it: its address, the access key, and
+ * requests that are repeated until their outcome is known.  Main thread.
  *
  * POST and PATCH carry an Idempotency-Key, and every repetition carries the same one, so an answer
  * that was lost on the way is asked for again without doing anything twice.  GET and DELETE need

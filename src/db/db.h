@@ -39,7 +39,7 @@
  * Exchanges.  A database in a network is asked as seldom as possible: begin, query_many and
  * expect_many may be sent later than they are called, but before the next answer is read.  So start
  * all queries, then step through each, and a transaction costs two exchanges; or one, if a single
- * statement decides (run_locked).
+ * statement decides (run, run_locked).
  *
  * Isolation.  Each statement of a writer's or a shared connection's transaction sees what is
  * committed when it begins.  Transactions of other connections see one moment, that of their first
@@ -242,9 +242,8 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,
                                          struct hf_err *err);
     /* Where many write (else NULL), outside a transaction.  Sleeps until a text arrives, until
-     * wake_fd
-     * (-1: none) is readable, or for timeout_ms; appends the texts that arrived, one line each.
-     * Texts that were sent before the first call, or while the connection was lost, are not
+     * wake_fd (-1: none) is readable, or for timeout_ms; appends the texts that arrived, one line
+     * each.  Texts that were sent before the first call, or while the connection was lost, are not
      * received. */
     HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
                                          int64_t timeout_ms, struct buf *ret_lines,

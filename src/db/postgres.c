@@ -1,14 +1,13 @@
-/* PostgreSQL behind db.h.  Any number of servers and readers have connections of their own; row
- * locks
- * ({lock}), the conditions in every write and the counts that expect_many checks keep them apart. A
- * batch is two exchanges: BEGIN with all its reads, then all its writes with the COMMIT.
+/* PostgreSQL behind db.h.  Any number of servers and readers have connections of their own.  Row
+ * locks ({lock}), the conditions in every write and the counts that expect_many checks keep them
+ * apart.  A batch is two exchanges: BEGIN with all its reads, then all its writes with the COMMIT.
  *
  * This file has transactions, the clock, advisory locks and opening.  Statements are in
  * postgres_stmt.c; they are queued on the pipeline of a connection (postgres_pipeline.c), which is
  * made again after it was lost (postgres_link.c).
  *
- * How safe a commit is depends on the server's settings: synchronous_commit and fsync are not
- * touched, and `warnings` says what they cost. */
+ * How safe a commit is depends on the server's settings: fsync is not touched, synchronous_commit
+ * only by {may_be_lost} and for wake-ups, and `warnings` says what they cost. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* A file system for SQLite on top of another one, which is kinder to the disk in two ways:
  *
  * - Writes to the log are gathered, and written as one when SQLite syncs or reads the file; a
- * commit of a hundred pages would be two hundred small writes.  No commit is acknowledged before
- * that sync, so this loses nothing; an error that a write would have returned is returned by the
- * sync.
+ *   commit of a hundred pages would be two hundred small writes.  No commit is acknowledged before
+ *   that sync, so this loses nothing; an error that a write would have returned is returned by the
+ *   sync.
  * - A connection that checkpoints can be paced: the pages that it copies into the main file are
  *   synced a few at a time, with a rest after each sync, so that commits, which use the same disk,
  *   never wait behind thousands of pages.  In a hurry it syncs more at a time and does not rest. */

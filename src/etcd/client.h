@@ -2,8 +2,8 @@
  *
  * A call goes to the endpoint that answered last.  An endpoint that cannot be reached, or that has
  * no leader, is left for the next one, and the other clients of the open follow.  A write that may
- * have been carried out is not repeated (HF_UNKNOWN); a read is, and fails with HF_UNREACHABLE only
- * if no endpoint answers.
+ * have been carried out is not repeated (HF_UNKNOWN); a read is.  What certainly was not done, and
+ * a read that has no answer, fails with HF_UNREACHABLE.
  *
  * A client belongs to one thread at a time.  Clients of one open share a struct etcd_shared: the
  * address and the token that stands for user and password, since etcd takes 50 ms and more to check

@@ -1,7 +1,7 @@
 /* The gate of gate.h in Redis: claims, settlements and scans become calls of the scripts in
- * redis_scripts.h.  The engine's workers use it before and after the ledger, the reconciler and
- * `holdfast verify` read it; each of them has a handle of its own.  A failure of any kind closes
- * the link, so that the next call connects again. */
+ * redis_scripts.h.  The engine's workers use it before and after the ledger, the reconciler reads
+ * and repairs it, `holdfast verify` reads it; each of them has a handle of its own.  A failure of
+ * any kind closes the link, so that the next call connects again. */
 #include "gate/gate.h"
 
 #include <stdlib.h>

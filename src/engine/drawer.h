@@ -1,5 +1,6 @@
-/* The drawer: the one thread that renders seat maps, for GET /v1/events/{e}/seats.  What a map
- * looks like is decided by a function that the engine's user hands over.
+/* The drawer: the one thread that renders seat maps, for GET /v1/events/{e}/seats, but for those of
+ * past moments (past.h).  What a map looks like is decided by a function that the engine's user
+ * hands over.
  *
  * A request for a map that is not rendered yet waits for it, so no client reads a map older than an
  * answer it got before.  An event is drawn at most ten times in any second: five times at

@@ -1,7 +1,8 @@
 /* Which idempotency keys may be stored: a Bloom filter, so that a refusal from the view need not
  * ask the ledger.  "No" is certain; "maybe" costs a trip through the queue.  Memory is fixed: two
  * generations of 8 MiB, of which the older is forgotten after KEY_KEPT_MS, when its keys are dead.
- * Only the worker adds keys; any thread may ask. */
+ * Keys are added at the start, and then by the worker alone; any thread may ask.  Where servers
+ * share the ledger it is not used. */
 #ifndef HF_ENGINE_KEY_FILTER_H
 #define HF_ENGINE_KEY_FILTER_H
 

@@ -1,5 +1,6 @@
-/* Reads that the view cannot answer: single holds and bookings, pages of holds and of the log, a
- * seat's past; see read.h.  On a reader's thread. */
+/* What readers do (see read.h): single holds, bookings, keys and payments; pages of holds, of
+ * bookings, of money and of the log; a seat's past; the hottest seats; due jobs.  On a reader's
+ * thread. */
 #include "engine/read.h"
 
 #include <stdlib.h>

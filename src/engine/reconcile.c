@@ -1,5 +1,5 @@
-/* The reconciler: a thread that compares, every 30 s, what this server remembers with the ledger,
- * which is right.
+/* The reconciler: a thread that compares, every reconcile_every_ms, what this server remembers with
+ * the ledger, which is right.
  *   views   this server's own events, one slice of seats at a time, by their worker under the lock
  *   gate    by one server at a time, which holds an advisory lock of the ledger (reconcile_gate.c)
  *

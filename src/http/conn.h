@@ -9,14 +9,15 @@
  * that begins with an HTTP request instead is told so, without TLS.
  *
  * An idle connection is this struct and nothing else; with TLS there is also OpenSSL's, see
- * docs/secure.md for its size.  From the first byte of a request to the last
- * byte of its answer it has a block (block.h) and a struct request.  Bytes of a following request
- * that have come too early stay in the block or in the socket until the answer has been sent. While
- * a request waits or is answered, nothing is read, but the end of the client's direction is
- * watched, which is reported whatever is unread before it.  A client that has ended its direction
- * may be gone: it has 4 s to be answered, and 2 s more whenever it takes some of its answers.
+ * docs/secure.md for its size.  From the first byte of a request to the last byte of its answer it
+ * has a block (block.h) and a struct request.  Bytes of a following request that have come too
+ * early stay in the block or in the socket until the answer has been sent.  While a request waits
+ * or is answered, nothing is read, but the end of the client's direction is watched, which is
+ * reported whatever is unread before it.  A client that has ended its direction may be gone: it has
+ * 4 s to be answered, and 2 s more whenever it takes some of its answers.
  *
- * Deadlines are absolute: bytes that trickle in do not move them. */
+ * Deadlines are absolute: bytes that trickle in do not move them.  Only content of a body earns it
+ * time, at a pace that BODY_BYTES_A_SECOND sets. */
 #ifndef HF_HTTP_CONN_H
 #define HF_HTTP_CONN_H
 

@@ -1,4 +1,5 @@
-/* ADDR:PORT to a listening socket.  Called by main, before any thread starts, and when it stops. */
+/* ADDR:PORT to a listening socket.  Called by the main thread of a program, as it starts and as it
+ * stops. */
 #ifndef HF_HTTP_LISTEN_H
 #define HF_HTTP_LISTEN_H
 

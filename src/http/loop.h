@@ -4,7 +4,8 @@
  * it, and wake it.
  *
  *   turn:  wait -> events of sockets -> bytes that TLS has -> connections that came
- *               -> requests that are done -> deadlines -> messages of streams
+ *               -> requests that are done -> deadlines -> answers that wait
+ *               -> messages of streams
  *
  * A turn can be run without the thread, which is how tests drive connections. */
 #ifndef HF_HTTP_LOOP_H

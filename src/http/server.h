@@ -16,8 +16,8 @@
  * threads together: BLOCKS_BYTES_MAX (block.h) for requests with their heads, BODIES_BYTES_MAX
  * (conn.c) for bodies, MESSAGES_BYTES_MAX (stream_hub.h) for streams.  Where a budget is spent,
  * requests of which only a part has come make room (admission.h), and if there are none, clients
- * are answered with 503.  Answers that clients do not take have a budget of their own, for
- * which the slowest clients pay (unsent.h). */
+ * are answered with 503.  Answers that clients do not take have a budget of their own; where it is
+ * spent, the slowest clients are cut off (unsent.h). */
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 

@@ -14,7 +14,7 @@
  * and MESSAGES_BYTES_MAX for all messages alive in all hubs.  A message that would exceed them
  * becomes `event: reset`, some sixty bytes, and the client reads the whole state again.
  *
- * Who pays: a message that only slow readers still hold is pinned.  A part of the memory is kept
+ * Slow readers: a message that only they still hold is pinned.  A part of the memory is kept
  * for what is new, so newcomers are reset before it is used, and hub_is_short asks the owner to cut
  * off readers that pin messages.  Encoding what newcomers missed may take a tenth of the time;
  * those who come beyond that are reset, unless they share a message that is there already. */

@@ -24,8 +24,8 @@ struct stream_source {
     /* The seq of the topic's last change. */
     int64_t (*seq)(const void *topic);
     /* Appends what changed after a seq, as server-sent events of at most `len_max` bytes together,
-     * of which only the last has an id.  In
-     * any case *ret_seq is the seq up to which the changes are told. */
+     * of which only the last has an id.  In any case *ret_seq is the seq up to which the changes
+     * are told. */
     enum stream_news (*encode)(void *topic, int64_t after, size_t len_max, struct buf *out,
                                int64_t *ret_seq);
     /* Returns true if no change will follow those that `encode` tells of when it is called after

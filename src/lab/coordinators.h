@@ -1,8 +1,8 @@
 /* Throwaway coordinators for the lab, one of each kind that there is a lock driver for, and the
  * ways to break them.  Servers listen on 127.0.0.1 and keep their data in a directory of the lab's
- * servers (servers.h), as the same user.  They store what they are told as their makers ship them:
- * PostgreSQL, etcd, ZooKeeper and holdfastd flush before they answer, Redis writes its append-only
- * file and flushes it every second.
+ * servers (servers.h), as the same user; holdfastd runs as the user of this process.  PostgreSQL,
+ * etcd, ZooKeeper and holdfastd flush before they answer, as they do by default; Redis is made to
+ * write an append-only file, which it flushes every second.
  *
  * Every node can be reached in two ways: directly, and through a relay (relay.h) that counts and
  * can be cut.  A thread that starts or restarts a node must live until coordinator_close; the

@@ -1,5 +1,5 @@
-/* A client of `holdfast lab locks`: a process that takes locks through holdfast.h as its page of
- * the board says, and writes there what became of them. */
+/* A client of `holdfast lab locks`: a process, or one of several threads of a process, that takes
+ * locks through holdfast.h as its page of the board says, and writes there what became of them. */
 #ifndef HF_LAB_LOCK_CLIENT_H
 #define HF_LAB_LOCK_CLIENT_H
 

@@ -1,5 +1,6 @@
-/* The clients of `holdfast lab locks`, seen from the lab: processes with a page of the board each
- * (lock_board.h).  They end with the lab, even after kill -9.  Main thread. */
+/* The clients of `holdfast lab locks`, seen from the lab: processes, or threads of one process,
+ * with a page of the board each (lock_board.h).  They end with the lab, even after kill -9.  Main
+ * thread. */
 #ifndef HF_LAB_LOCK_CROWD_H
 #define HF_LAB_LOCK_CROWD_H
 

@@ -2,9 +2,10 @@
  * once.  Each lock has three clients: the holder, the rival, who waits in the queue, and the
  * visitor, who does not wait but asks every 20 ms:
  *
- *   holders take their locks, the others ask; the fault strikes; it is repaired;
+ *   holders take their locks, the others ask; the fault strikes;
  *   until others have had every lock, or for SETTLE of the TTL: see what happens;
- *   holders that still have their locks release them; others should get every lock now.
+ *   holders that still have their locks release them; others should get every lock now;
+ *   what the fault has left broken is repaired.
  *
  * Of three servers the fault strikes the second.  Where that could make a difference the third
  * cannot be reached by the holders, but by the others: the case in which a majority hangs on one

@@ -26,8 +26,8 @@ enum relay_mode {
     RELAY_SWALLOW_ONCE, /* makes a black hole of the connection that is answered next, and then
                            becomes RELAY_PASS */
     RELAY_HOLD,         /* requests wait until the mode changes.  Then the server gets them, even if
-                           the client has closed its connection by then; the answer to such a request
-                           is lost. */
+                           the client has closed its connection by then; the answer to such a
+                           request is lost. */
 };
 
 struct relay;

@@ -1,6 +1,6 @@
 /* The lease contract: what src/lock asks of a coordinator, and what each driver declares that it
- * can do.  A driver is one file or one folder beside this header and exports one const
- * struct lease_driver; drivers.c has the table of all of them.
+ * can do.  A driver exports one const struct lease_driver, from a folder beside this header;
+ * drivers.c has the table of all of them.
  *
  * Callers use the lease_* functions at the end.  Those check a request once, for all drivers
  * (check.c), and pass it on, so a driver gets only requests that it can serve.  Calls are

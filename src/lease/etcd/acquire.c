@@ -3,6 +3,7 @@
  *   a new request     grant a lease, then create the key (etcd_txn_ask): two exchanges
  *   one that waits    claim it (etcd_txn_claim): one exchange, which tells its place otherwise;
  *                     in a crowd whose line the process has read lately: none
+ *   one without queue that found the name taken before    look first, which is no write
  *
  * A request is found again by its owner, which is part of its key, so asking again after a lost
  * answer finds the grant or the place.  A new request is not looked for first: if its lease exists

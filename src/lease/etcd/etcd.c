@@ -12,7 +12,8 @@
  *   turn       a waiter that does not claim its turn in WAITER_CLAIM_MS is deleted by the next one
  *              and queues anew when it asks again
  *
- * A handle belongs to one thread at a time and shares with its clones the address and a token. */
+ * A handle belongs to one thread at a time and shares with its clones the address, a token and what
+ * they know of many waiters (crowd.h). */
 #include "lease/etcd/etcd.h"
 
 #include <stdlib.h>

@@ -6,16 +6,15 @@
  *
  * There is one session for each TTL that is in use, since a session's TTL is that of its locks:
  * usually one.  Connections are kept and used again: as many as there are requests at the same
- * moment, at most SERVICE_RUNNING_MAX; beside them SERVICE_POLLS_MAX for requests that wait, and
- * one for the stream of each session that needs one.
+ * moment, at most SERVICE_RUNNING_MAX, which keep-alives may exceed; beside them SERVICE_POLLS_MAX
+ * for requests that wait, and one for the stream of each session that needs one.
  *
  * Servers.  A request goes to the server that answered last.  A server that cannot be reached, that
  * has no master or that stops is left for the next one that the URL names, at once; after a round
  * of these there is a short pause, until the time of the request is up.  A redirection is followed
  * if it names a configured server or one that the cell announces (GET /v1/cell) with the same
- * scheme: a client that uses TLS goes nowhere without it.  A request whose
- * answer was lost is not repeated here, except for keep-alives; the next one goes to another
- * server.
+ * scheme: a client that uses TLS goes nowhere without it.  A request whose answer was lost is not
+ * repeated here, except for keep-alives and reads; the next one goes to another server.
  *
  * One mutex guards everything here.  It is never held during an exchange. */
 #ifndef HF_LEASE_HOLDFAST_SERVICE_H

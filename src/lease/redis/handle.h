@@ -1,6 +1,7 @@
 /* A handle of the Redis driver, for the files of this folder: redis.c opens it and takes, renews
  * and releases leases; replicas.c waits for replicas; wait.c waits for a turn; inspect.c shows
- * locks.  A handle belongs to one thread at a time and shares nothing with other handles. */
+ * locks; examine.c looks at the server's settings.  A handle belongs to one thread at a time and
+ * shares nothing with other handles. */
 #ifndef HF_LEASE_REDIS_HANDLE_H
 #define HF_LEASE_REDIS_HANDLE_H
 

@@ -1,11 +1,11 @@
 /* The Redis driver: leases on one Redis server (5 or later, or a compatible one).  The scripts in
- * scripts.h take all decisions.  Here requests become commands and answers become verdicts; wait.c
- * and inspect.c have the rest.
+ * scripts.h take all decisions.  This file takes, renews and releases leases: request.c makes
+ * commands of requests, and answers become verdicts here.  handle.h lists the other files.
  *
- * Keys: holdfast:{NAME}:lock and keys that begin so, and holdfast:fence, the counter of all locks.
- * The braces keep a lock's keys in one hash slot, but the counter is one key for all locks, so a
- * Redis Cluster is not supported (it refuses the scripts with CROSSSLOT): the back end is one
- * server, or one primary with replicas. */
+ * Keys: holdfast:{NAME}:lock and keys that begin so; of all locks together holdfast:fence, the
+ * counter, and holdfast:last, the latest fences.  The braces keep a lock's keys in one hash slot,
+ * but the counter is one key for all locks, so a Redis Cluster is not supported (it refuses the
+ * scripts with CROSSSLOT): the back end is one server, or one primary with replicas. */
 #include <stdlib.h>
 
 #include "lease/redis/handle.h"

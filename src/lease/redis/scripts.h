@@ -37,7 +37,8 @@
  * so they begin with one that is never refused for that reason, and never changes anything: see
  * REDIS_PRIMARY.
  *
- * KEYS[1] is LOCK, and KEYS[2] of acquire is the fence; the other keys have LOCK's hash tag.
+ * KEYS[1] is LOCK, and KEYS[2] of acquire is the fence; the other keys but holdfast:last have
+ * LOCK's hash tag.
  *
  * Costs: 2 to 4 commands in the single form; 15 to 25 in the group form, whatever the length of the
  * queue (a shared request looks at the shared ones before it). */

@@ -1,6 +1,6 @@
 /* The SQL driver: leases in a database, over src/db, for SQLite and PostgreSQL alike.  A lease is
- * one row and a place in the queue is one row; clock and sequence are the database's.  What differs
- * between databases is behind db_options.shared.
+ * one row and a place in the queue is one row; clock and sequence are the database's.  Most of what
+ * differs between databases is behind db_options.shared.
  *
  * Every call that writes is one transaction for all its requests, and excludes other transactions
  * on their names: what it reads of those names holds until it commits.  Only the sweep excludes

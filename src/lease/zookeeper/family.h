@@ -2,7 +2,8 @@
  * in them.
  *
  * A lease ends with its session, so a session's timeout is its leases' TTL: there is one session
- * for each TTL that is in use.  Each has a thread, the keeper (keeper.c), which
+ * for each TTL that is in use, and another beside one that is stuck (is_stuck).  Each has a thread,
+ * the keeper (keeper.c), which
  *   - opens and closes it, since the client library looks up names and may block;
  *   - sends a transaction every now and then, so that it is known how long the session lives at
  *     least (below);

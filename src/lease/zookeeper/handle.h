@@ -40,7 +40,7 @@ bool zk_may_ask_again(int rc, int64_t until_us);
 void zk_waiter_add(struct zk_handle *h);
 void zk_waiter_remove(struct zk_handle *h);
 
-/* acquire.c */
+/* acquire.c and wait.c */
 enum hf_result zk_acquire(struct lease *l, const struct lease_request *q, struct lease_verdict *v,
                           struct hf_fault *fault);
 enum hf_result zk_wait(struct lease *l, const struct lease_request *request, int64_t timeout_ms,

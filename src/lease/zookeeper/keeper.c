@@ -1,5 +1,6 @@
 /* The keeper: the thread of one session (family.h).  It alone opens and closes the client library's
- * handle.  The library has two threads of its own for each handle, which call session_event. */
+ * handle, and does not exchange it for another while a lease depends on the session.  The library
+ * has two threads of its own for each handle, which call session_event. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -8,10 +8,12 @@
  *   batch_memory.c  the memory of such reads
  *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
- *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
+ *   events.c, venues.c, holds.c, keys.c   reads outside of batches, and the creation of events
+ *   audit.c, log_pages.c                  reads of the log
  *   payments.c      payments, refunds, jobs and webhooks; jobs.c    taking due jobs
- *   sizes.c         how large the ledger is
+ *   retention.c     deleting what is kept no longer; sizes.c    how large the ledger is
  *   log.c           how the log is stored; heads.c    where the chain of each seat ends
+ *   schema.c        migrations; schema_check.c    is the schema ours?
  *   verify.c        the whole ledger, checked (verify.h)
  *   backup.c, restore.c, copy_rows.c    the whole ledger, copied (backup.h)
  *

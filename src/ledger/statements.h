@@ -1,8 +1,8 @@
 /* The ledger's SQL: every statement is named once, in the list below.  Both databases get the same
- * text; src/db/db.h explains the words in braces.  Internal to src/ledger; verify.c has a list of
- * its own.
+ * text; src/db/db.h explains the words in braces.  verify_statements.h has those of `verify`.
+ * Internal to src/ledger.
  *
- * Every write carries its condition: the status, owner and fence that the rules saw (I5).  The rows
+ * Every write carries its condition: the status, hold and fence that the rules saw (I5).  The rows
  * it changes are counted, and a count that differs rolls the batch back.
  *
  * A row of seats is inserted or deleted and never changed; seat_row_status says which seats have

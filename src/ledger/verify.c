@@ -1,5 +1,6 @@
-/* Reads the ledger for verify_fold.c and verify_rows.c, one event after another, in one transaction
- * that writes nothing: what it compares is the state of one moment, however busy the servers are.
+/* Reads the ledger for verify_fold.c, verify_rows.c, verify_money.c and verify_venue.c, one event
+ * after another, in one transaction that writes nothing: what is compared is the state of one
+ * moment, however busy the servers are.
  * While it lasts, SQLite cannot empty a running server's log. */
 #include "ledger/verify.h"
 

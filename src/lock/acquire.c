@@ -1,10 +1,10 @@
 /* Acquiring a lock, from the first request to the grant, on the caller's thread.  Keeps L1 and L4.
  *
- *            +------------------ send_request <-----------------+
+ *            +------------------ send_request <------------------+
  *            | granted             | taken          | no answer  |
  *       accept_grant        wait_or_give_up   retry_or_give_up   |
  *                                  |                |            |
- *                      no wait, or its end    it took too long    +-- waited or paused
+ *                      no wait, or its end    it took too long   +-- waited or paused
  *                                  |                |
  *                        release_place: give back what may be there
  *

@@ -20,8 +20,8 @@
  *   L1  lock->deadline_us is at most `sent + remaining - margin`, where `sent` was read before the
  *       request went out; so it lies before the moment at which the lease can pass to another
  *       holder.  It never goes back.
- *   L2  A loss is reported once, lead_us before the deadline, and is final: a renewal that is
- *       answered later does not revive a lost lock.
+ *   L2  A loss is reported once, at the latest lead_us before the deadline, and is final: a renewal
+ *       that is answered later does not revive a lost lock.
  *   L3  No callback begins after hf_unlock was entered, and none runs after it returned.
  *   L4  A call that does not get the lock leaves neither a lease nor a place behind, as far as the
  *       back end can be reached; what it cannot take back runs out by itself.

@@ -5,7 +5,9 @@
  * - hold: event << 40 | the fence that the hold was granted with.  So a hold's id names its event,
  *   and no counter beside event_clock is needed.
  * - booking: the key of the hold that it sells
- * - log: event << 40 | the seq of its first change */
+ * - payment, refund, job: event << 40 | a fence (payment.h)
+ * - log: event << 40 | the seq of its first change
+ * - heads of seats: event << 32 | the first of HEADS_CHUNK seats */
 #ifndef HF_MODEL_KEYS_H
 #define HF_MODEL_KEYS_H
 

@@ -10,8 +10,8 @@
  *
  * A row of the log about a seat names the status that the seat had and has.  A row about an area
  * says that `quantity` places passed from one seat status to another.  Places that pass to or from
- * blocked do so in a channel.  The ledger stores the rows
- * of one transition, those of the hold and of all its places, together (ledger/log.h).
+ * blocked do so in a channel.  The ledger stores the rows of one transition, those of the hold and
+ * of all its places, together (ledger/log.h).
  *
  * The chain: a row about a seat or a hold also names the seq of the row before about the same seat
  * or hold, so its history is read from the end to the beginning, one row by its key after another.

@@ -9,7 +9,7 @@
  *
  * A failed call says whether the server can have seen the request:
  *   HF_INVALID_REQUEST     The request is malformed (method, URL or header).  Nothing was sent.
- *   HF_UNAVAILABLE  The server could not be reached.  Nothing was sent, so the caller may
+ *   HF_UNAVAILABLE         The server could not be reached.  Nothing was sent, so the caller may
  *                          try again without doing anything twice.
  *   HF_OUTCOME_UNKNOWN     The request was, or may have been, sent and no complete response came
  *                          back: the connection broke, time ran out, or the response was larger

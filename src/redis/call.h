@@ -1,4 +1,4 @@
-/* Runs scripts by their digest, n EVALSHA commands in one exchange, for the lease driver and the
+/* Runs scripts by their digest, n EVALSHA commands in one exchange, for the lease drivers and the
  * gate.  A server that does not know a script (it was restarted, SCRIPT FLUSH) has not run it:
  * those commands are sent again with the script's text.  Runs on the thread that owns the link. */
 #ifndef HF_REDIS_CALL_H

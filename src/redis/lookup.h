@@ -1,7 +1,7 @@
-/* Looks up a host name within a time limit, for link.c.  getaddrinfo cannot be interrupted, and the
- * resolver's own limit is half a minute or more.  A thread of its own therefore does the lookup,
- * and is left behind if it takes too long.  A link has at most one such thread: its next attempt
- * waits for the same lookup.  Numeric addresses need no thread. */
+/* Looks up a host name within a time limit, for connect.c.  getaddrinfo cannot be interrupted, and
+ * the resolver's own limit is half a minute or more.  A thread of its own therefore does the
+ * lookup, and is left behind if it takes too long.  A link has at most one such thread: its next
+ * attempt waits for the same lookup.  Numeric addresses need no thread. */
 #ifndef HF_REDIS_LOOKUP_H
 #define HF_REDIS_LOOKUP_H
 

@@ -1,6 +1,7 @@
 /* How many places each keyless address holds, and each IPv6 /48 (base/client_number.h), in the live
- * holds of loaded events.  All views of a server share one table, since an address may hold places of events that different workers own; a
- * mutex is held for each lookup.  Of several servers each counts the holds that it has heard of. */
+ * holds of loaded events.  All views of a server share one table, since an address may hold places
+ * of events that different workers own; a mutex is held for each lookup.  Of several servers each
+ * counts the holds that it has heard of. */
 #ifndef HF_RULES_CLIENTS_H
 #define HF_RULES_CLIENTS_H
 

@@ -31,7 +31,7 @@ enum verdict decide_refund(struct decision *d, struct event *e, struct booking_r
 enum verdict decide_payment(struct decision *d, struct event *e, struct payment_update *op);
 /* All or nothing.  A seat that is as wanted already is left as it is, so repeating is harmless. */
 enum verdict decide_block(struct decision *d, struct event *e, struct seats_block *op);
-/* Opens, closes or archives the event. */
+/* Opens, closes, cancels or archives the event. */
 enum verdict decide_status(struct decision *d, struct event *e, enum event_status to);
 enum verdict decide_terms(struct decision *d, struct event *e, struct event_change *op);
 

@@ -1,5 +1,5 @@
-/* What sellers and admins do to an event: blocking places, opening, closing and archiving, other
- * terms.  See decide.h.  On the worker's thread. */
+/* What sellers and admins do to an event: blocking places, opening, closing, cancelling and
+ * archiving, other terms.  See decide.h.  On the worker's thread. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * repetitions and late arrivals of the others change nothing more.  Everything before them is
  * display, and follows the newest look at the intent.  Jobs are not part of this: which call is
  * owed to the provider, and how much money is owed back, follows from the state afterwards
- * (payment_job, payment_settle), so a lost, repeated or reordered fact cannot leave a wrong job
+ * (payment_job, money_settle), so a lost, repeated or reordered fact cannot leave a wrong job
  * behind.  Keeps I9 and I10. */
 #ifndef HF_RULES_PAYMENT_H
 #define HF_RULES_PAYMENT_H

@@ -1,5 +1,5 @@
-/* The worker's live holds: a hash table by key, and a heap by expiry.  Part of the view, split off
- * because it is a concept of its own.  Only the worker's thread calls these. */
+/* The worker's live holds: a hash table by key, and a heap by expiry.  Part of the view.  Only
+ * the worker's thread calls these. */
 #ifndef HF_RULES_VIEW_HOLDS_H
 #define HF_RULES_VIEW_HOLDS_H
 

@@ -9,7 +9,7 @@
  *        |                                     +--> processing ----------------->|
  *                                              v                                 v
  *                     succeeded <--capture-- requires_capture (capture_method=manual), or succeeded
- *        cancel: from every state but succeeded and canceled
+ *        cancel: from every state but processing, succeeded and canceled
  *
  * One thread owns a bank (bank_worker.c); nothing here waits, reads a clock or touches a file.  The
  * caller sets `now_ms` before each operation and stores what `changed` lists afterwards.  Objects

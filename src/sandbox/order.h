@@ -12,7 +12,7 @@
 struct bank_worker;
 struct order;
 
-/* What can be asked for.  Constant; operations.c and views.c have them. */
+/* What can be asked for.  Constant; operations.c, views.c, page.c and bank_worker.c have them. */
 struct operation {
     const char *name;              /* what faults call it, and part of what a key stands for */
     const char *const *parameters; /* patterns of form.h, up to NULL */

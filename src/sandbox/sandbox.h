@@ -1,11 +1,12 @@
 /* A simulator of Stripe's protocol: payment intents, charges, refunds, disputes, events and signed
- * webhooks, with test cards and faults on purpose.  It shares our HTTP transport and nothing else
- * with the server: its state, threads and SQLite file are its own.
+ * webhooks, with test cards and faults on purpose.  It shares the HTTP transport, the HTTP client
+ * and the SQL layer with the server: its state, threads and SQLite file are its own.
  *
  *   sandbox_start ... (any number of clients) ... sandbox_stop
  *
- * HTTP threads read requests (http.c) and hand them to one thread that owns the state (bank_worker.h,
- * bank.h); another one delivers webhooks (webhook_sender.h).  Both functions are for a main thread. */
+ * HTTP threads read requests (http.c) and hand them to one thread that owns the state
+ * (bank_worker.h, bank.h); another one delivers webhooks (webhook_sender.h).  Both functions are
+ * for a main thread. */
 #ifndef HF_SANDBOX_SANDBOX_H
 #define HF_SANDBOX_SANDBOX_H
 

@@ -1,5 +1,5 @@
 /* The lock service as the program's options have it: which journal, under which address, with which
- * limits.  On the main thread, before others start and after they have ended. */
+ * limits.  On the main thread, when the server starts and stops. */
 #ifndef HF_SETUP_LOCKS_H
 #define HF_SETUP_LOCKS_H
 

@@ -1,5 +1,5 @@
 /* Payments as the program's options have them: which provider, whose keys, what the shop is told.
- * On the main thread, before others start and after they have ended. */
+ * On the main thread, when the server starts and stops. */
 #ifndef HF_SETUP_PAYMENTS_H
 #define HF_SETUP_PAYMENTS_H
 

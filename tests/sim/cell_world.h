@@ -8,7 +8,8 @@
  *   cell_wire.c     makes messages of clients into requests, and keeps histories
  *   cell_clients.c  what clients do
  *   cell_faults.c   what goes wrong, and when
- *   cell_check.c    watches, and says what must not have happened
+ *   cell_check.c    watches, and says what must not have happened; cell_check_graph.c draws its
+ *                   waits-for graph
  *
  * `now_us` is the true time.  Servers and clients read clocks of their own, which run up to
  * CELL_CLOCK_PPM faster or slower.  A server or client that is paused does nothing; what happens to

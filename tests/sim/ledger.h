@@ -1,6 +1,6 @@
 /* A shared SQL ledger in memory, for tests that take the workers' turns themselves.  It implements
- * ledger/ledger.h, so a test that links it gets none of src/ledger.  Servers open the URL
- * "sim:NAME"; all their connections share the tables of the sim_ledger of that name.
+ * ledger/ledger.h, so a test that links it gets batch_memory.c alone of src/ledger.  Servers open
+ * the URL "sim:NAME"; all their connections share the tables of the sim_ledger of that name.
  *
  * What it keeps of a database:
  *   - A transaction's writes are staged: other connections see them once it commits.

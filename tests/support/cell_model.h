@@ -49,7 +49,8 @@ struct model {
 
 void model_open(struct model *m, const char *const *names);
 void model_close(struct model *m);
-/* Sessions have the keys 1 to MODEL_SESSIONS_MAX, and secrets as cell_fixture_command makes them. */
+/* Sessions have the keys 1 to MODEL_SESSIONS_MAX, and secrets as cell_fixture_command makes them.
+ */
 void model_apply(struct model *m, const struct cell_command *c);
 bool model_is_blocker(const struct model *m, int waiter, int other);
 bool model_is_wanted(const struct model *m, int holder);

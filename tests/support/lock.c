@@ -1,4 +1,4 @@
-/* memory: with faults on command, and the small helpers of the lock library's tests. */
+/* See lock.h: the driver memory: with faults on command, and the small helpers. */
 #include "support/fixtures.h"
 
 #include "support/lock.h"

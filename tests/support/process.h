@@ -1,5 +1,5 @@
-/* What the real servers of C tests have in common: each is a process of scripts/server, which knows
- * their settings, in a temporary directory. */
+/* What the real servers of C tests have in common: each is a process with a temporary directory.
+ * All but holdfastd are started by scripts/server, which knows their settings. */
 #ifndef HF_TESTS_SUPPORT_PROCESS_H
 #define HF_TESTS_SUPPORT_PROCESS_H
 

@@ -2,14 +2,14 @@
 // dies nor takes more than docs/secure.md says ("The ceiling of memory"), it serves honest clients meanwhile, and it gives
 // the memory back.  HF_SOAK=1 has the full numbers.
 //
-// The address sanitizer is told to keep little of what was freed (RETURNS_MEMORY), and then takes no more than the claims allow.
+// The address sanitizer is told to keep nothing of what was freed (RETURNS_MEMORY), and then takes no more than the claims allow.
 // backends: own
 // time limit: 300 s
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, describe, it } from 'node:test';
-import { pool, reap, RETURNS_MEMORY, runServer, start, until } from '../support/server.mjs';
+import { pool, reap, RETURNS_MEMORY, runServer, start, tempDir, until } from '../support/server.mjs';
 import { closeAll, get, memory, slowClients } from '../support/slow.mjs';
 
 const soak = process.env.HF_SOAK === '1';
@@ -46,7 +46,7 @@ async function useHonestly(server, event) {
 describe('--answer-memory-max', () => {
   it('is a size of at least 1 MB', async () => {
     for (const value of ['1023KB', '12', '-1MB', '1.5GB', 'much', '']) {
-      const { code, stderr } = await runServer(['--listen', '127.0.0.1:0', '--answer-memory-max', value]);
+      const { code, stderr } = await runServer(['--data', tempDir(), '--listen', '127.0.0.1:0', '--answer-memory-max', value]);
       assert.equal(code, 64, value);
       assert.match(stderr, /--answer-memory-max is a size such as 64MB or 1GB/);
     }

@@ -89,8 +89,8 @@ export const SQLITE_WAITS = ['-cmd', '.timeout 20000'];
 
 // The variable that adds options of the address sanitizer.
 export const sanitizer = (...options) => ({ ASAN_OPTIONS: [process.env.ASAN_OPTIONS, ...options].filter(Boolean).join(':') });
-// For servers whose memory is measured: the sanitizer keeps 256 MB of what they have freed, unless it is told otherwise.
-export const RETURNS_MEMORY = sanitizer('quarantine_size_mb=4');
+// For servers whose memory is measured: the sanitizer keeps 256 MB of what they have freed, and some of each thread's, unless it is told otherwise.
+export const RETURNS_MEMORY = sanitizer('quarantine_size_mb=0', 'thread_local_quarantine_size_kb=0');
 
 // `leaks`: a search for leaks at the end, which takes seconds unless the program leaves nothing (leaks.c).
 // Settings of the tests themselves are not passed on: the programs would warn of variables that they do not know.

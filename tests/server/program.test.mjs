@@ -58,7 +58,7 @@ describe('the program', () => {
     assert.equal(help.code, 0);
     for (const flag of ['--listen', '--data', '--demo']) assert.ok(help.stdout.includes(flag), help.stdout);
     for (const bad of [['--nonsense'], ['--listen'], ['stray']]) {
-      const run = await runServer(bad, { timeoutMs: 3000 });
+      const run = await runServer(bad);
       assert.ok(run.code > 0, `${bad}: ${run.code ?? run.signal}`);
       assert.ok(run.stderr.length > 0);
       assertCleanStderr(run.stderr);

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { assertProblem } from '../support/expect.mjs';
-import { reap, runServer, start } from '../support/server.mjs';
+import { reap, runServer, start, tempDir } from '../support/server.mjs';
 
 const WEB = fileURLToPath(new URL('../../web/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.svg': 'image/svg+xml' };
@@ -180,7 +180,7 @@ describe('pages of a server with other settings', () => {
     }
     assert.equal((await server.get('/v1/events')).status, 200);
     await server.stop();
-    const wrong = await runServer(['--pages', 'perhaps', '--listen', '127.0.0.1:0']);
+    const wrong = await runServer(['--data', tempDir(), '--pages', 'perhaps', '--listen', '127.0.0.1:0']);
     assert.equal(wrong.code, 64);
     assert.match(wrong.stderr, /--pages is on or off, not perhaps/);
   });

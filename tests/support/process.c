@@ -31,15 +31,17 @@ pid_t process_spawn(const char *dir, const char *const *words)
         hf_check(i < PROCESS_WORDS_MAX);
         args[i + 1] = words[i];
     }
+    char log[128];
+    (void)snprintf(log, sizeof log, "%s/log", dir);
+    /* Not in the child, which would wait for locks of other threads; and once, for their sake. */
+    if (!getenv("SERVER_FOR_TESTS"))
+        setenv("SERVER_FOR_TESTS", "1", 1);
     pid_t pid = fork();
     hf_check(pid >= 0);
     if (pid > 0)
         return pid;
-    char log[128];
-    (void)snprintf(log, sizeof log, "%s/log", dir);
     int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setenv("SERVER_FOR_TESTS", "1", 1);
     if (dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         _exit(126);
     execv(SCRIPT, (char *const *)(uintptr_t)args);

@@ -13,9 +13,10 @@
  * A worker claims before its batch asks the ledger, and settles after the commit: the entries of
  * winners get the TTL of their hold, those of losers are given back.
  *
- * Every call but gate_scan is one exchange, or two if Redis has forgotten the scripts.  A call
- * fails with HF_UNREACHABLE or HF_UNKNOWN, which mean the same to the caller: go on without the
- * gate.  The next call connects again. */
+ * Every call but gate_scan is one exchange; one more if Redis has forgotten the scripts, and one
+ * more to ask for its clock, first and after every failure.  A call fails with HF_UNREACHABLE or
+ * HF_UNKNOWN, which mean the same to the caller: go on without the gate.  The next call connects
+ * again. */
 #ifndef HF_GATE_GATE_H
 #define HF_GATE_GATE_H
 

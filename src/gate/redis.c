@@ -47,18 +47,19 @@ struct gate {
     VEC(struct redis_arg) args; /* scratch: the command being made */
     struct buf text;            /* scratch: the texts that `args` point into */
     VEC(struct group) groups;   /* scratch: of the settlement being made */
-    int64_t ahead_ms;           /* the server's clock minus ours, at most; 0: not known */
+    int64_t ahead_ms;           /* the server's clock minus ours, at most; 0: to be asked for */
 };
 
 /* ---- the server's clock ---- */
 
 static int64_t our_ms(const struct gate *g) { return clock_boot_us(g->caller.link.clock) / 1000; }
 
-/* Returns the time, by the server's clock, at which a command that is made now is sent; 0 if that
- * is not known.  It is computed from the last answer, which took some time to arrive, and so is a
- * little too early.  After a failover, or when the server's clock was set, it is wrong for one
- * call. */
-static int64_t sent_ms(const struct gate *g) { return g->ahead_ms ? our_ms(g) + g->ahead_ms : 0; }
+/* Returns the time, by the server's clock, at which a command that is made now is sent.  It is
+ * computed from the last answer, which took some time to arrive, and so is a little too early.
+ * When the server's clock was set, it is wrong for one call. */
+static int64_t sent_ms(const struct gate *g) { return our_ms(g) + g->ahead_ms; }
+
+static void note_time(struct gate *g, int64_t server_ms) { g->ahead_ms = server_ms - our_ms(g); }
 
 static bool is_time(const void *ctx, const redisReply *reply)
 {
@@ -66,11 +67,11 @@ static bool is_time(const void *ctx, const redisReply *reply)
     return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
 }
 
-static void note_time(struct gate *g, size_t n)
+static void note_times(struct gate *g, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (is_time(NULL, g->caller.replies.v[i]))
-            g->ahead_ms = g->caller.replies.v[i]->integer - our_ms(g);
+            note_time(g, g->caller.replies.v[i]->integer);
 }
 
 /* ---- handles ---- */
@@ -126,13 +127,14 @@ void gate_close(struct gate *g)
 }
 
 /* Every call ends here.  A failure closes the link: a server that refuses may be the wrong one by
- * now (a replica, one that is loading), so its name is looked up again.  A refused command may have
- * been executed in part, so its outcome is unknown. */
+ * now (a replica, one that is loading), so its name is looked up and its clock is asked for again.
+ * A refused command may have been executed in part, so its outcome is unknown. */
 static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fault *fault)
 {
     if (result == HF_DONE)
         return result;
     redis_link_close(&g->caller.link);
+    g->ahead_ms = 0;
     if (result == HF_FAILED)
         result = HF_UNKNOWN;
     if (fault)
@@ -152,6 +154,42 @@ static enum hf_result exchange(struct gate *g, int type, redisReply **replies, s
             result = redis_refusal(&g->caller.link, replies[i], fault);
     for (size_t i = 0; i < n && result != HF_DONE; i++)
         freeReplyObject(replies[i]);
+    return result;
+}
+
+static enum hf_result ask_time(struct gate *g, struct hf_fault *fault)
+{
+    redisReply *reply;
+    redis_put(&g->caller.link, &REDIS_ARG("TIME"), 1);
+    enum hf_result result = exchange(g, REDIS_REPLY_ARRAY, &reply, 1, fault);
+    if (result != HF_DONE)
+        return result;
+    if (reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
+        reply->element[1]->type == REDIS_REPLY_STRING)
+        note_time(g, 1000 * strtoll(reply->element[0]->str, NULL, 10) +
+                         strtoll(reply->element[1]->str, NULL, 10) / 1000);
+    else
+        result = redis_refusal(&g->caller.link, reply, fault);
+    freeReplyObject(reply);
+    return result;
+}
+
+/* Runs scripts that are told when they were sent.  If the server's clock is not known, it is asked
+ * for first, within the same time limit. */
+static enum hf_result run_timed(struct gate *g, const struct redis_batch *batch,
+                                struct hf_fault *fault)
+{
+    struct redis_link *link = &g->caller.link;
+    if (!g->ahead_ms) {
+        enum hf_result result = ask_time(g, fault);
+        if (result != HF_DONE)
+            return result;
+        link->deadline_us = link->used_us + 1000 * link->timeout_ms;
+    }
+    enum hf_result result = redis_run(&g->caller, batch, fault);
+    link->deadline_us = 0;
+    if (result == HF_DONE)
+        note_times(g, batch->n);
     return result;
 }
 
@@ -273,12 +311,11 @@ enum hf_result gate_claim(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
         return HF_DONE;
     claim_text(token, all.text);
     enum hf_result result =
-        redis_run(&g->caller, &(struct redis_batch){n, &all, claim_put, claim_fits}, fault);
+        run_timed(g, &(struct redis_batch){n, &all, claim_put, claim_fits}, fault);
     if (result != HF_DONE)
         return ended(g, result, fault);
     for (size_t i = 0; i < n; i++)
         claim_read(&claims[i], g->caller.replies.v[i]);
-    note_time(g, n);
     redis_call_done(&g->caller, n);
     return HF_DONE;
 }
@@ -365,12 +402,9 @@ enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
     group_up(&s, false, n_seats);
     group_up(&s, true, n_counts);
     size_t n = g->groups.n;
-    enum hf_result result =
-        redis_run(&g->caller, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
-    if (result == HF_DONE) {
-        note_time(g, n);
+    enum hf_result result = run_timed(g, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
+    if (result == HF_DONE)
         redis_call_done(&g->caller, n);
-    }
     return ended(g, result, fault);
 }
 

@@ -21,13 +21,12 @@
 
 /* A command that was sent while the server stood still is executed late, when its sender has given
  * up waiting, and a TTL would begin only then.  So each script gets the time at which it was sent,
- * by the server's clock (0: not known), subtracts its delay from every TTL, and answers with that
- * clock in milliseconds.  A clock that is set back makes nothing last longer. */
+ * by the server's clock, subtracts its delay from every TTL, and answers with that clock in
+ * milliseconds.  A clock that is set back makes nothing last longer. */
 #define GATE_NOW                                                                                   \
     "local t = redis.call('TIME')\n"                                                               \
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
-    "local late = 0\n"                                                                             \
-    "if ARGV[1] ~= '0' then late = math.max(0, now - tonumber(ARGV[1])) end\n"
+    "local late = math.max(0, now - ARGV[1])\n"
 
 /* KEYS: the seats, then the areas.  ARGV: when it was sent, the claim's value, its TTL, how long
  * the sender waits for the answer, the number of seats, and one quantity per area.  A granted claim

@@ -62,9 +62,11 @@ static enum hf_result run_again(struct redis_caller *c, const struct redis_batch
         }
     }
     c->send_text = 0;
-    c->link.deadline_us = c->link.used_us + 1000 * c->link.timeout_ms;
+    int64_t deadline_us = c->link.deadline_us; /* that the caller set */
+    if (!deadline_us)
+        c->link.deadline_us = c->link.used_us + 1000 * c->link.timeout_ms;
     enum hf_result result = redis_exchange(&c->link, c->limit_ms, again.v, fault);
-    c->link.deadline_us = 0;
+    c->link.deadline_us = deadline_us;
     if (result != HF_DONE) {
         if (result == HF_UNREACHABLE && again.n < batch->n) {
             result = HF_UNKNOWN;

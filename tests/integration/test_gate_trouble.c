@@ -199,6 +199,28 @@ static void a_settlement_that_is_executed_late_does_not_last_longer(void **state
     gate_close(patient);
 }
 
+/* As the reconciler's handle does: it scans, finds an entry missing, and puts it back. */
+static void the_first_settlement_of_a_handle_does_not_last_longer(void **state)
+{
+    (void)state;
+    struct gate *g = gate_at(gate_server.url, 200), *patient = gate_here();
+    settle_one(patient, token_of(3), (struct gate_seat){EVENT, 4, 0, 0}); /* brings the script */
+    while (gate_ping(g, NULL) != HF_DONE) {
+    }
+    redis_server_pause(&gate_server);
+    enum hf_result result =
+        gate_settle(g, token_of(1), &(struct gate_seat){EVENT, 1, 5, 60000}, 1, NULL, 0, NULL);
+    int64_t sent_ms = gate_now_ms(); /* at the latest */
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    redis_server_resume(&gate_server);
+    assert_int_not_equal(result, HF_DONE);
+    settle_one(patient, token_of(3), (struct gate_seat){EVENT, 4, 0, 0}); /* answered later */
+    int64_t passed_ms = gate_now_ms() - sent_ms;
+    assert_true(beside_pttl("seat:{7}:1") <= 60000 - passed_ms + 20);
+    gate_close(g);
+    gate_close(patient);
+}
+
 static void a_black_hole_costs_the_timeout_and_no_more(void **state)
 {
     (void)state;
@@ -223,14 +245,17 @@ static void a_black_hole_costs_the_timeout_and_no_more(void **state)
     gate_close(g);
 }
 
-/* A server that greets, says after 150 ms that it does not know the script, and then nothing more,
- * which no real server does on demand. */
+/* A server that greets, tells the time, says after 150 ms that it does not know the script, and then
+ * nothing more, which no real server does on demand. */
 static void *forget_and_hang(void *ctx)
 {
     int listener = *(const int *)ctx, fd = accept(listener, NULL, NULL);
     char data[4096];
     hf_check(fd >= 0);
+    static const char time[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
     if (read(fd, data, sizeof data) > 0 && send(fd, "+PONG\r\n", 7, MSG_NOSIGNAL) == 7 &&
+        read(fd, data, sizeof data) > 0 &&
+        send(fd, time, sizeof time - 1, MSG_NOSIGNAL) == sizeof time - 1 &&
         read(fd, data, sizeof data) > 0) {
         usleep(150000);
         (void)!send(fd, "-NOSCRIPT no\r\n", 14, MSG_NOSIGNAL); /* it may have been given up */
@@ -577,6 +602,7 @@ int main(void)
         gate_test(a_scan_of_a_large_server_ends_when_it_is_stopped),
         gate_test(a_server_that_hangs_costs_the_timeout_and_no_more),
         gate_test(a_settlement_that_is_executed_late_does_not_last_longer),
+        gate_test(the_first_settlement_of_a_handle_does_not_last_longer),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),
         gate_test(a_script_sent_again_gets_no_second_timeout),
         gate_test(a_server_that_closes_the_link_raises_no_signal),

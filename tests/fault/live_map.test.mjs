@@ -5,13 +5,11 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
-import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { chromium } from 'playwright-core';
+import { openBrowser } from '../support/browser.mjs';
 import { startFront } from '../support/front.mjs';
 import { freePort, reap, start, until } from '../support/server.mjs';
 
-const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
 const [, EXAMPLE] = /^```js\n(\/\/ Keeps `draw[\s\S]*?)^```/m.exec(fs.readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8'));
 
 // The shop: a page of another origin, and a proxy that answers everything below /v1 with 502 while it is `broken`.
@@ -32,8 +30,7 @@ describe('a live map in a browser', { concurrency: 2 }, () => {
   let browser;
   const shops = [];
   before(async () => {
-    assert.ok(CHROMIUM, 'no chromium in PATH');
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+    ({ browser } = await openBrowser());
   });
   after(async () => {
     await browser?.close();

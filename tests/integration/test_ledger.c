@@ -1220,18 +1220,18 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
 
 /* ---- layouts as text ---- */
 
-/* The layout of one section, written and read back: every row must come back. */
-static const char *layout_of(struct event_def *def)
+/* The layout of one section must be this text, and every row must come back from it. */
+static void assert_layout(struct event_def *def, const char *expected)
 {
-    static struct buf text;
+    struct buf text = {0};
     const struct section_def *section = &def->sections.v[0];
     struct layout_run run;
     size_t row = 0;
     char name[ROW_NAME_SIZE];
-    text.len = 0;
     layout_write(section, true, &text);
     assert_true(text.len <= layout_size_max(section));
     buf_char(&text, '\0');
+    assert_string_equal(text.data, expected);
     const char *at = text.data, *end = text.data + text.len - 1;
     while (layout_next(&at, end, &run))
         for (uint32_t i = 0; i < run.rows; i++, row++) {
@@ -1244,7 +1244,7 @@ static const char *layout_of(struct event_def *def)
     assert_ptr_equal(at, end);
     assert_int_equal(row, section->rows.n);
     event_def_free(def);
-    return text.data;
+    buf_close(&text);
 }
 
 static struct event_def *def_rows(const char *names, const uint32_t *seats)
@@ -1259,11 +1259,11 @@ static struct event_def *def_rows(const char *names, const uint32_t *seats)
 static void layouts_survive_being_text(void **state)
 {
     (void)state;
-    assert_string_equal(layout_of(def_rows("ABC", (uint32_t[]){30, 30, 30})), "-30*3");
-    assert_string_equal(layout_of(def_rows("ABC", (uint32_t[]){30, 30, 1})), "-30*2,-1*1");
-    assert_string_equal(layout_of(def_rows("XBC", (uint32_t[]){2, 5, 5})), "X-2,-5*2");
-    assert_string_equal(layout_of(def_rows("BA,*", (uint32_t[]){2, 2, 2, 2})), "B-2,A-2,,-2,*-2");
-    assert_string_equal(layout_of(def_rows("9", (uint32_t[]){2000000})), "9-2000000");
+    assert_layout(def_rows("ABC", (uint32_t[]){30, 30, 30}), "-30*3");
+    assert_layout(def_rows("ABC", (uint32_t[]){30, 30, 1}), "-30*2,-1*1");
+    assert_layout(def_rows("XBC", (uint32_t[]){2, 5, 5}), "X-2,-5*2");
+    assert_layout(def_rows("BA,*", (uint32_t[]){2, 2, 2, 2}), "B-2,A-2,,-2,*-2");
+    assert_layout(def_rows("9", (uint32_t[]){2000000}), "9-2000000");
     struct event_def *def = def_rows("", NULL);
     char name[ROW_NAME_SIZE];
     for (uint32_t i = 0; i < 1000; i++) {
@@ -1271,7 +1271,7 @@ static void layouts_survive_being_text(void **state)
         def_row(def, name, 20);
     }
     assert_string_equal(name, "ALL");
-    assert_string_equal(layout_of(def), "-20*1000");
+    assert_layout(def, "-20*1000");
     row_name(99999, name);
     assert_string_equal(name, "EQXD");
 }

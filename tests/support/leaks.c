@@ -27,7 +27,7 @@ static char stdout_buffer[BUFSIZ];
 
 __attribute__((constructor)) static void begin(void)
 {
-    const struct addrinfo any = {.ai_socktype = SOCK_STREAM};
+    const struct addrinfo any = {.ai_flags = AI_ADDRCONFIG, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     (void)setvbuf(stdout, stdout_buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF,
                   sizeof stdout_buffer);

@@ -24,6 +24,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "sim/cell_check.h"
+#include "support/leaks.h"
 
 #define SEEDS 2000
 
@@ -49,6 +50,7 @@ static void on_abort(int number)
 static void on_sanitizers_end(void)
 {
     static const char *const libraries[] = {"libasan.so.8", "libubsan.so.1", "libtsan.so.2"};
+    size_t before = leaks_now();
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
         void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
         void *symbol = library ? dlsym(library, "__sanitizer_set_death_callback") : NULL;
@@ -57,6 +59,8 @@ static void on_sanitizers_end(void)
         if (symbol)
             set(say_seed);
     }
+    (void)dlerror();
+    leaks_expect_since(before);
 }
 
 static uint64_t setting(const char *name, uint64_t otherwise)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "support/process.h"
 
 /* ---- parties ---- */
 
@@ -215,9 +216,7 @@ void contender_path(char ret[512])
 
 void scratch_make(struct scratch *dir)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir->path, sizeof dir->path, "%s/holdfast-conformance-XXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(dir->path));
+    process_make_dir("conformance", dir->path, sizeof dir->path);
 }
 
 void scratch_remove(struct scratch *dir)

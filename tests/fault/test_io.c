@@ -26,6 +26,7 @@
 #include "support/engine_client.h"
 #include "support/fault_vfs.h"
 #include "support/fixtures.h"
+#include "support/process.h"
 
 #define TTL_MS INT64_C(60000)
 #define RENEWED_TTL_MS INT64_C(120000)
@@ -677,8 +678,7 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
 static int make_dir(void **state)
 {
     (void)state;
-    snprintf(dir, sizeof dir, "/tmp/holdfast-io-XXXXXX");
-    assert_non_null(mkdtemp(dir));
+    process_make_dir("io", dir, sizeof dir);
     snprintf(path, sizeof path, "%s/ledger.db", dir);
     snprintf(image, sizeof image, "%s/image.db", dir);
     snprintf(failed_image, sizeof failed_image, "%s/failed.db", dir);

@@ -19,6 +19,7 @@
 #include "lease/lease.h"
 #include "support/fault_vfs.h"
 #include "support/lease_call.h"
+#include "support/process.h"
 
 #define SWEEP_POINTS_MAX 40000 /* the sequence is shorter */
 /* The calls of the sequence come first, then those that copy the log, page by page. */
@@ -341,8 +342,7 @@ static int set_up(void **state)
 {
     (void)state;
     fault_vfs_register();
-    snprintf(dir, sizeof dir, "/tmp/holdfast-lease-io-XXXXXX");
-    assert_non_null(mkdtemp(dir));
+    process_make_dir("lease-io", dir, sizeof dir);
     snprintf(path, sizeof path, "%s/locks.db", dir);
     snprintf(sound_url, sizeof sound_url, "sqlite:%s", path);
     snprintf(faulty_url, sizeof faulty_url, "sqlite:%s?vfs=%s", path, FAULT_VFS);

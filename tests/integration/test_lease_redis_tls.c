@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gate/gate.h"
+#include "support/process.h"
 
 static char dir[64], port[16];
 static int tls_port;
@@ -32,8 +33,7 @@ static void shell(const char *command)
 static void make_certificates(void)
 {
     char command[2048];
-    snprintf(dir, sizeof dir, "/tmp/holdfast-tls-XXXXXX");
-    assert_non_null(mkdtemp(dir));
+    process_make_dir("tls", dir, sizeof dir);
     snprintf(command, sizeof command,
              "cd %s; exec 2>log; ec='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes';"
              "openssl req -x509 $ec -days 2 -subj /CN=authority -keyout ca.key -out ca.crt;"

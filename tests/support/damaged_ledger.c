@@ -14,11 +14,11 @@
 
 #include "base/buf.h"
 #include "support/damaged_ledger.h"
+#include "support/process.h"
 
 void damaged_ledger_init(struct damaged_ledger *l)
 {
-    snprintf(l->dir, sizeof l->dir, "/tmp/holdfast-verify-XXXXXX");
-    assert_non_null(mkdtemp(l->dir));
+    process_make_dir("verify", l->dir, sizeof l->dir);
     snprintf(l->good, sizeof l->good, "%s/good.db", l->dir);
     snprintf(l->copy, sizeof l->copy, "%s/copy.db", l->dir);
     snprintf(l->url, sizeof l->url, "sqlite:%s", l->good);

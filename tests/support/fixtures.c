@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/process.h"
+
 static uint64_t from_env(const char *name, uint64_t usual)
 {
     const char *text = getenv(name);
@@ -20,10 +22,7 @@ size_t test_steps(size_t usual) { return (size_t)from_env("HF_STEPS", usual); }
 
 void temp_dir_make(struct temp_dir *dir)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(dir->path, sizeof dir->path, "%.90s/holdfast-test-XXXXXX",
-             base && *base ? base : "/tmp");
-    assert_non_null(mkdtemp(dir->path));
+    process_make_dir("test", dir->path, sizeof dir->path);
     snprintf(dir->db, sizeof dir->db, "%s/ledger.db", dir->path);
     snprintf(dir->url, sizeof dir->url, "sqlite:%s", dir->db);
 }

@@ -103,8 +103,7 @@ static bool spawn(struct holdfastd_server *s)
 
 bool holdfastd_server_start(struct holdfastd_server *s)
 {
-    memcpy(s->dir, "/tmp/holdfastd-XXXXXX", sizeof "/tmp/holdfastd-XXXXXX");
-    hf_check(mkdtemp(s->dir));
+    process_make_dir("holdfastd", s->dir, sizeof s->dir);
     s->port = port_free(NULL);
     return spawn(s);
 }

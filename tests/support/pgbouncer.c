@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "support/port.h"
+#include "support/process.h"
 
 static void write_config(const struct pgbouncer *p, const char *mode)
 {
@@ -65,8 +66,7 @@ void pgbouncer_start(struct pgbouncer *p, const char *mode)
 {
     char database[POSTGRES_URL_SIZE];
     postgres_server_fresh(database);
-    (void)snprintf(p->dir, sizeof p->dir, "/tmp/holdfast-pgb-XXXXXX");
-    hf_check(mkdtemp(p->dir));
+    process_make_dir("pgb", p->dir, sizeof p->dir);
     hf_check(chmod(p->dir, 0777) == 0); /* another user writes its log there */
     p->port = port_free(NULL);
     write_config(p, mode);

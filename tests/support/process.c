@@ -20,7 +20,9 @@
 
 void process_make_dir(const char *kind, char *ret_dir, size_t size)
 {
-    hf_check((size_t)snprintf(ret_dir, size, "/tmp/holdfast-%s-XXXXXX", kind) < size);
+    const char *base = getenv("TMPDIR");
+    hf_check((size_t)snprintf(ret_dir, size, "%s/holdfast-%s-XXXXXX", base && *base ? base : "/tmp",
+                              kind) < size);
     hf_check(mkdtemp(ret_dir));
 }
 

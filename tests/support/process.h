@@ -9,7 +9,7 @@
 
 #define PROCESS_WORDS_MAX 48
 
-/* Makes "/tmp/holdfast-KIND-XXXXXX". */
+/* Makes "holdfast-KIND-XXXXXX" in TMPDIR, or else in /tmp. */
 void process_make_dir(const char *kind, char *ret_dir, size_t size);
 /* Starts scripts/server with these words, which NULL ends; what it prints goes to DIR/log. */
 pid_t process_spawn(const char *dir, const char *const *words);

@@ -10,6 +10,7 @@
 
 #include "http/tls.h"
 #include "support/certificates.h"
+#include "support/process.h"
 #include "support/site_claims.h"
 
 #define DAY_S INT64_C(86400)
@@ -120,8 +121,7 @@ static int open_all(void **state)
     struct hf_err err = {0};
     (void)state;
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)snprintf(dir, sizeof dir, "/tmp/holdfast-https-XXXXXX");
-    assert_non_null(mkdtemp(dir));
+    process_make_dir("https", dir, sizeof dir);
     (void)snprintf(cert_file, sizeof cert_file, "%s/server.crt", dir);
     (void)snprintf(key_file, sizeof key_file, "%s/server.key", dir);
     site_open(&site);

@@ -17,8 +17,9 @@
 #include "lab/line.h"
 #include "lab/stage.h"
 #include "lab/strategy.h"
+#include "support/process.h"
 
-static char dir[] = "/tmp/holdfast-lab-sqlite-XXXXXX", path[64];
+static char dir[64], path[80];
 static struct strategy_settings settings = {STRATEGY_SETTINGS_USUAL};
 static char event[STAGE_EVENT_SIZE];
 
@@ -26,8 +27,7 @@ static int build(void **state)
 {
     (void)state;
     struct hf_err err;
-    if (!mkdtemp(dir))
-        return -1;
+    process_make_dir("lab-sqlite", dir, sizeof dir);
     snprintf(path, sizeof path, "%s/seats.db", dir);
     settings.sqlite = path;
     settings.retry_pause_ms = 1;
@@ -39,7 +39,7 @@ static int remove_all(void **state)
     (void)state;
     static const char *const endings[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < 3; i++) {
-        char file[80];
+        char file[96];
         snprintf(file, sizeof file, "%s%s", path, endings[i]);
         unlink(file);
     }

@@ -285,11 +285,11 @@ function rememberTimes() {
 
 // ---- all of them ----
 
-// How many tests run at a time: most of them wait for something most of the time, so two on each processor, and more
+// How many tests run at a time: most of them wait for something most of the time, so three on each processor, and more
 // while processors are idle.
 class Width {
   #fixed = Number(process.env.TEST_CONCURRENCY || 0);
-  #least = Math.min(16, 2 * os.cpus().length);
+  #least = Math.min(16, 3 * os.cpus().length);
   #now = this.#fixed || this.#least;
   #before = os.cpus();
 

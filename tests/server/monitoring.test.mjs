@@ -18,7 +18,7 @@ import { Stream } from '../support/stream.mjs';
 
 const file = (name) => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const RULES = file('share/holdfast/prometheus-rules.yml');
-const CASES = file('tests/fixtures/prometheus-rules.test.yml');
+const CASES = ['prometheus-rules', 'prometheus-rules-hours'].map((name) => file(`tests/fixtures/${name}.test.yml`));
 const rules = readFileSync(RULES, 'utf8');
 const dashboard = JSON.parse(readFileSync(file('share/holdfast/grafana-dashboard.json'), 'utf8'));
 const promtool = (args, input) => execFileSync('promtool', args, { input, encoding: 'utf8', timeout: 60_000, stdio: ['pipe', 'pipe', 'pipe'] });
@@ -46,11 +46,11 @@ const panelExpressions = () => dashboard.panels.flatMap(({ title, targets = [] }
 describe('the rules of Prometheus', () => {
   it('are valid', () => promtool(['check', 'rules', RULES]));
 
-  it('fire when they should and only then', () => promtool(['test', 'rules', CASES]));
+  it('fire when they should and only then', () => promtool(['test', 'rules', ...CASES]));
 
   it('have a case for every alert', () => {
     const alerts = [...rules.matchAll(/- alert: (\S+)/g)].map(([, name]) => name);
-    const tested = [...readFileSync(CASES, 'utf8').matchAll(/alertname: (\w+)\n\s+exp_alerts:\n/g)].map(([, name]) => name);
+    const tested = [...CASES.map((name) => readFileSync(name, 'utf8')).join('').matchAll(/alertname: (\w+)\n\s+exp_alerts:\n/g)].map(([, name]) => name);
     assert.ok(alerts.length >= 8, `${alerts}`);
     assert.deepEqual([...new Set(tested)].sort(), alerts.sort());
   });
@@ -133,13 +133,14 @@ describe('metrics', () => {
     await Promise.all([holder.close(), other.close()]);
   }
 
-  // Two candidates whose terms end at once, and a reader that needs one more lock after it has been scraped.
+  // Two candidates whose terms end at once, a few of them between two scrapes, and a reader that needs one more lock after
+  // it has been scraped.
   async function startPrograms(server) {
     const url = `holdfast://${server.host}:${server.port}`;
     const start = (args, i, more = '') => programs.push(begin(`${url}${more}`, [...args.slice(0, 1), '--metrics-listen', `${ports[i]}`, ...args.slice(1)]));
     const writer = await Party.open(server, { ttl_ms: 600_000 });
     const { owner } = await writer.take('read-2');
-    for (const i of [0, 1]) start(['elect', '--pause', '1ms', 'terms', '--', 'true'], i);
+    for (const i of [0, 1]) start(['elect', '--pause', '100ms', 'terms', '--', 'true'], i);
     start(['run', '--shared', '--label', 'reader', 'read-1', 'read-2', 'read-3', '--', 'sleep', '1000'], 2, '?cache=shared');
     await waiting(server, 'read-2', ['reader']);
     await until('Prometheus has scraped the reader', async () => (await prometheus.query(`holdfast_lock_waiting{instance="127.0.0.1:${ports[2]}"} == 1`)).length === 3, 30_000);

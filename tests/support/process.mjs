@@ -94,13 +94,10 @@ export const RETURNS_MEMORY = sanitizer('quarantine_size_mb=0', 'thread_local_qu
 
 // `leaks`: a search for leaks at the end, which takes seconds unless the program leaves nothing (leaks.c).
 // Settings of the tests themselves are not passed on: the programs would warn of variables that they do not know.
-export const environment = (env, leaks) => ({
-  ...process.env,
-  HOLDFAST_TEST_BACKEND: undefined,
-  HOLDFAST_TEST_TLS: undefined,
-  ...(leaks ? {} : sanitizer('detect_leaks=0')),
-  ...env,
-});
+export function environment(env, leaks) {
+  const full = { ...process.env, HOLDFAST_TEST_BACKEND: undefined, HOLDFAST_TEST_TLS: undefined, ...env };
+  return leaks ? full : { ...full, ASAN_OPTIONS: [full.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') };
+}
 
 // Starts a program and remembers it.  `done` resolves to { code, signal }.  `endSignal` ends the program if it
 // is still running after the tests.

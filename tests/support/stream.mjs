@@ -8,9 +8,9 @@ import zlib from 'node:zlib';
 
 export class Stream {
   // Resolves when the answer begins, whatever its status.  `address` is a server, or { host, port, tls }.  If it is
-  // several servers (server.mjs), the first of them shows by then what was done through the others.
+  // several servers (server.mjs), the first of them shows by then what was done to the event through the others.
   static async open(address, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
-    await address.waitUntilEqual?.();
+    await address.waitUntilEqual?.(event?.id ? [event.id] : undefined);
     const { host, port, tls } = address;
     const target = path ?? `/v1/events/${event.id}/stream${after === undefined ? '' : `?after=${after}`}`;
     return new Promise((resolve, reject) => {

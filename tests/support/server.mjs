@@ -414,8 +414,9 @@ export class Servers extends Client {
     const moved = new Set();
     for (let now = first; new Set(now).size > 1; now = await look()) {
       now.forEach((text, i) => { if (text !== first[i]) moved.add(i); });
-      if (Date.now() - from > (moved.size === this.servers.length ? CATCH_UP_MS : CATCH_UP_MAX_MS)) return;
-      await sleep(2);
+      const elapsedMs = Date.now() - from;
+      if (elapsedMs > (moved.size === this.servers.length ? CATCH_UP_MS : CATCH_UP_MAX_MS)) return;
+      await sleep(Math.min(20, 2 + elapsedMs / 5)); // a change that is not there at once comes within a tenth of a second
     }
   }
 

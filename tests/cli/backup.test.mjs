@@ -27,6 +27,7 @@ const onSqlite = backend === 'sqlite';
 let dir;
 before(() => { dir = tempDir(); });
 after(async () => {
+  await (await source)?.server.stop();
   await reap();
   removeTempDir(dir);
 });
@@ -83,6 +84,10 @@ async function openWithEvents(fields = {}) {
   });
   return { place, server, event, row: ROWS[BUYERS] };
 }
+
+// A ledger that tests only read, with a server that uses it.
+let source;
+const anySource = () => (source ??= openWithEvents());
 
 describe('a backup of a ledger in use', () => {
   // The sandbox keeps its own file, as the provider would, and knows what happened after the backup.
@@ -284,7 +289,7 @@ describe('a backup of a ledger in use', () => {
   });
 
   it('says what stands in its way', async () => {
-    const { place, server } = await openWithEvents();
+    const { place, server } = await anySource();
     const file = newFile();
     await backup(place.url, file);
     const before_ = fs.readFileSync(file);
@@ -295,15 +300,13 @@ describe('a backup of a ledger in use', () => {
     await run(69, 'backup', '--ledger', `sqlite:${path.join(dir, 'none.db')}`, newFile());
     for (const args of [[], ['a', 'b'], ['--ledger', 'sqlite:x'], ['--frobnicate', 'x'], ['--ledger', 'gopher://x', newFile()]]) await run(64, 'backup', ...args);
     if (onSqlite) assert.match(await run(64, 'backup', '--ledger', place.url, '--force', server.database), /the ledger itself/);
-    await server.stop();
   });
 
   it('needs room on the disk before it begins', async (t) => {
-    const { place, server } = await openWithEvents();
+    const { place } = await anySource();
     const disk = await smallDisk();
     if (disk.kind !== 'tmpfs') {
       disk.close();
-      await server.stop();
       t.skip('needs root');
       return;
     }
@@ -313,13 +316,12 @@ describe('a backup of a ledger in use', () => {
     assert.deepEqual(fs.readdirSync(disk.dir).filter((name) => name.startsWith('b.db')), []);
     disk.free();
     await disk.close();
-    await server.stop();
   });
 });
 
 describe('a restore', () => {
   it('refuses a ledger that has events, a server that runs, and a file that is no backup', async () => {
-    const { place, server } = await openWithEvents();
+    const { place } = await anySource();
     const file = newFile();
     await backup(place.url, file);
     const other = await openWithEvents();
@@ -334,7 +336,6 @@ describe('a restore', () => {
     assert.equal((await again.read('/v1/events')).data.length, 1);
     assertProblem(await again.get(`/v1/events/${other.event.id}`), 404, 'no_such_event');
     await again.stop();
-    await server.stop();
 
     const empty = await newPlace();
     fs.writeFileSync(path.join(dir, 'text'), 'not a database');
@@ -455,7 +456,7 @@ describe('kill -9', () => {
   }
 
   it('in the middle of a backup leaves no file of that name, and the next backup succeeds', async () => {
-    const { place, server } = await openWithEvents();
+    const { place } = await anySource();
     let kills = 0;
     for (let round = 0; isDue(round, kills); round++) {
       const file = newFile();
@@ -467,14 +468,12 @@ describe('kill -9', () => {
       assert.ok(!fs.existsSync(partial));
     }
     assert.ok(kills > 0, 'no command was killed');
-    await server.stop();
   });
 
   it('in the middle of a restore leaves the ledger that was there, or the new one', async () => {
-    const source = await openWithEvents({ name: 'New' });
+    const { place } = await anySource();
     const file = newFile();
-    await backup(source.place.url, file);
-    await source.server.stop();
+    await backup(place.url, file);
     let kills = 0;
     for (let round = 0; isDue(round, kills); round++) {
       const target = await openWithEvents({ name: 'Old' });

@@ -133,9 +133,9 @@ for (const [name, row] of Object.entries(coordinators)) {
         const [first, second] = server.servers;
         await first.stop();
         const url = row.url(server.ports, who(PASSWORD));
-        assert.equal((await holdfast(url, asked(row, COMMANDS.run))).stdout, 'ran\n');
+        assert.equal((await holdfast(url, asked(row, COMMANDS.run, '--timeout', '60s'))).stdout, 'ran\n');
         await second.stop();
-        assert.match(await fails(row, url, COMMANDS.run), /1 of 3 servers can be used, a majority is 2/);
+        assert.match(await fails(row, url, COMMANDS.run, '8s'), /1 of 3 servers can be used, a majority is 2/);
       });
     }
 

@@ -3,6 +3,7 @@
 //
 //   const backends = await startBackends();                 // one PostgreSQL and one Redis per file
 //   const { one, two, ledgerLink } = await backends.pair();   // fresh database, empty gate
+//   const { one, event } = await backends.shared();           // the servers of an earlier test, and a fresh event
 //
 // Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink); the others connect directly
 // unless the options say otherwise.
@@ -27,6 +28,7 @@ export async function startBackends({ postgres: settings } = {}) {
 class Backends {
   #gates = 0;
   #open = [];
+  #shared = new Map(); // options -> site
 
   constructor(postgres, redis) { this.postgres = postgres; this.redis = redis; }
 
@@ -37,30 +39,52 @@ class Backends {
     return site;
   }
 
+  // Tests that ask with the same options share a site, since two servers take longer to start than most tests take.  Each
+  // test finds a fresh event, and all servers running and well.  The ledger is checked by `close`.  A site whose test failed
+  // is not used again.
+  async shared(options = {}) {
+    const key = JSON.stringify(options);
+    const known = this.#shared.get(key);
+    const site = known ?? new Site(this, this.#gates++, { ...options, isShared: true });
+    this.#open.push(site);
+    this.#shared.set(key, site);
+    await (known ? site.renew() : site.start());
+    return site;
+  }
+
   // For `afterEach`: whatever the test did, the next one finds PostgreSQL and Redis running and unused.
   async sweep() {
-    for (const { servers = [], ledgerLink, gateLink } of this.#open.splice(0)) {
-      for (const { run } of servers) {
-        if (run && !run.ended) run.child.kill('SIGKILL');
-        await run?.done;
-      }
-      ledgerLink?.close();
-      gateLink?.close();
+    for (const site of this.#open.splice(0)) {
+      if (site.isShared && site.isDone) continue;
+      for (const [key, other] of this.#shared) if (other === site) this.#shared.delete(key);
+      await site.kill();
     }
     if (this.redis.run.ended) await this.redis.start();
     this.redis.resume();
     if (this.postgres.run.ended) await this.postgres.start();
   }
 
-  // For `after`: ends everything.
-  async close() { await this.sweep(); await reap(); }
+  // For `after`: checks the shared sites, and ends everything.
+  async close() {
+    await this.sweep();
+    const sites = [...this.#shared.values()];
+    this.#shared.clear();
+    try {
+      for (const site of sites) await site.end();
+    } finally {
+      for (const site of sites) await site.kill();
+      await reap();
+    }
+  }
 }
 
 class Site {
-  // Options: n servers (2), of which the first `through` (1) use the proxies; args for all servers; argsOne,
-  // wrapOne and envOne for those that use the proxies; fixedPorts, which servers keep when they are restarted.
-  constructor(backends, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {}, fixedPorts = false }) {
-    Object.assign(this, { n, through, args, argsOne, wrapOne, envOne, fixedPorts, gateNumber });
+  #eventNumber;
+
+  // Options: n servers (2), of which the first `through` (1) use the proxies; args for all servers; envs, the variables of
+  // the first server, of the second and so on; fixedPorts, which servers keep when they are restarted.
+  constructor(backends, gateNumber, { n = 2, through = 1, args = [], envs = [], fixedPorts = false, isShared = false }) {
+    Object.assign(this, { n, through, args, envs, fixedPorts, isShared, gateNumber });
     this.postgres = backends.postgres;
     this.redis = backends.redis;
   }
@@ -78,11 +102,24 @@ class Site {
     };
     const listens = [];
     for (let i = 0; i < this.n; i++) listens.push(this.fixedPorts ? ['--listen', `127.0.0.1:${await freePort()}`] : []);
-    this.servers = listens.map((listen, i) => new Server(i < this.through
-      ? { ...links, args: [...listen, ...this.args, ...this.argsOne], wrap: this.wrapOne, env: this.envOne }
-      : { ledger: this.ledger, gate: this.gate, args: [...listen, ...this.args] }));
+    this.servers = listens.map((listen, i) => new Server({ ...(i < this.through ? links : { ledger: this.ledger, gate: this.gate }),
+      args: [...listen, ...this.args], env: this.envs[i] }));
     for (const server of this.servers) await server.launch();
     [this.one, this.two] = this.servers;
+    await this.#createEvent();
+  }
+
+  // For the next test: starts the servers that the last one ended, waits until all are well, and makes another event.
+  async renew() {
+    this.isDone = false;
+    this.servers.splice(this.n); // servers that the last test added
+    for (const server of this.servers) if (!server.run || server.run.ended) await server.launch();
+    await Promise.all(this.servers.map((server) => recovered(server)));
+    await this.#createEvent();
+  }
+
+  async #createEvent() {
+    this.#eventNumber = undefined;
     this.event = await this.servers.at(-1).createEvent({ sections: SECTIONS, areas: [{ name: 'Floor', price: 500, capacity: 20 }] });
     for (const server of this.servers) await server.map(this.event); // every server loads the event
   }
@@ -97,11 +134,17 @@ class Site {
 
   sql(query) { return this.postgres.query(this.database, query); }
 
+  // Returns the number of the event in the ledger and the gate.
+  get eventNumber() { return this.#eventNumber ??= this.sql('SELECT max(event) AS event FROM events')[0].event; }
+
+  // Returns how many holds of the event were ever made.
+  countHolds() { return this.sql(`SELECT count(*) AS n FROM holds WHERE event = ${this.eventNumber}`)[0].n; }
+
   // Returns the key of a seat in the gate; the index counts seats through all sections and rows.
-  seatKey(index) {
-    const [{ event }] = this.sql('SELECT max(event) AS event FROM events');
-    return `seat:{${event}}:${index}`;
-  }
+  seatKey(index) { return `seat:{${this.eventNumber}}:${index}`; }
+
+  // Returns the keys of the event's seats in the gate: { key: value }.
+  seatKeys() { return this.gateKeys(this.seatKey('*')); }
 
   // Asserts that the seat is granted once and then refused by every server.  Returns the hold.
   async assertOneOwner(seat) {
@@ -110,17 +153,37 @@ class Site {
     return hold;
   }
 
-  // Asserts that the ledger is in order and that no server met a surprise, and stops every server.
-  async done({ surprises = 0 } = {}) {
+  // For the end of a test: asserts that no server met a surprise.  Also asserts that the ledger is in order and stops every
+  // server, unless the site is shared.  After a test that ended sessions of PostgreSQL a site is `spent`: one of
+  // them may go on for a moment and fail a request, so no other test gets it.
+  async done({ spent = false } = {}) {
+    if (spent) this.isShared = false;
     this.ledgerLink.restore();
     this.gateLink.restore();
-    const counted = await Promise.all(this.servers.filter(({ run }) => run && !run.ended)
-      .map((server) => server.metric('holdfast_ledger_surprises_total')));
-    await assertVerifiedSoon(this.ledger, this.gate);
-    for (const server of this.servers) if (server.run && !server.run.ended) await server.stop();
-    checkLedger(this.ledger);
-    assert.ok(counted.every((n) => n <= surprises), `surprises: ${counted}`);
+    const counted = await Promise.all(this.#running().map((server) => server.metric('holdfast_ledger_surprises_total')));
+    assert.ok(counted.every((n) => n === 0), `surprises: ${counted}`);
+    this.isDone = true;
+    if (!this.isShared) await this.end();
   }
+
+  // Asserts that the ledger is in order, and stops every server.
+  async end() {
+    await assertVerifiedSoon(this.ledger, this.gate);
+    await Promise.all(this.#running().map((server) => server.stop()));
+    checkLedger(this.ledger);
+  }
+
+  // Ends what is left of it.
+  async kill() {
+    for (const { run } of this.servers ?? []) {
+      if (run && !run.ended) run.child.kill('SIGKILL');
+      await run?.done;
+    }
+    this.ledgerLink?.close();
+    this.gateLink?.close();
+  }
+
+  #running() { return this.servers.filter(({ run }) => run && !run.ended); }
 }
 
 // Resolves to { status, degraded: a text that names what is degraded, or '' }.

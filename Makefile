@@ -185,6 +185,8 @@ ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ense
 # Larger crowds, and claims about moments that a busy machine skips.
 CROWD_TESTS = $(patsubst %.c,build/%,$(wildcard tests/conformance/test_*.c tests/integration/test_lock_*.c \
               tests/integration/test_lease_redis.c tests/unit/test_lock_header.c))
+# Every call to the disk fails in turn.
+DISK_TESTS = build/tests/fault/test_io build/tests/fault/test_lease_io
 
 # ---- targets -------------------------------------------------------------------------------
 
@@ -258,6 +260,8 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done
 	@$(MAKE) $(CROWD_TESTS)
 	@for test in $(CROWD_TESTS); do HF_CROWD=1000 HF_TIMES=1 $$test || exit; done
+	@$(MAKE) $(DISK_TESTS)
+	@for test in $(DISK_TESTS); do HF_FAULT_ALL=1 $$test || exit; done
 	@$(MAKE) build/tests/unit/test_cell_sim build/tests/integration/test_cell_mutants
 	@HF_OUTSIDE=1 build/tests/integration/test_cell_mutants
 	@$(MAKE) build/tests/unit/test_retention

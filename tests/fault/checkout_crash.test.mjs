@@ -88,7 +88,7 @@ async function booksBriefly(till, event, seat) {
   }
 }
 
-const untilEnded = (till, hold) => until('the hold has ended', async () => (await till.get(`/v1/holds/${hold}`)).json.status !== 'active', 60_000, 50);
+const untilEnded = (till, hold) => until('the hold has ended', async () => (await till.get(`/v1/holds/${hold}`)).json.status !== 'active', 60_000);
 
 async function forgets(till, event, seat) { return till.decided(await booksBriefly(till, event, seat)); }
 

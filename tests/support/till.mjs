@@ -211,7 +211,7 @@ class Till {
     return until(what, async () => {
       const now = await this.booking(booking);
       return is(now) && now;
-    }, timeoutMs, 50);
+    }, timeoutMs);
   }
 
   decided(booking) { return this.when(booking, 'it is decided', ({ status }) => status !== 'pending'); }
@@ -278,11 +278,12 @@ class Till {
   // Waits until nothing is pending, which must be the case 30 s after the last hold's end, and the books agree.
   // Where a server stays down, its leases have to run out first.
   async settled() {
-    const ends = Math.max(Date.now(), this.lastEnd, this.down && this.crashedAt ? this.crashedAt + LEASE_MS : 0);
+    const began = Date.now();
+    const ends = Math.max(began, this.lastEnd, this.down && this.crashedAt ? this.crashedAt + LEASE_MS : 0);
     const deadline = ends + SETTLE_MS;
     let left;
     do {
-      await sleep(250);
+      await sleep(Math.min(4000, Math.max(250, (Date.now() - began) / 3))); // the comparison takes several processes
       const read = await this.books();
       left = differences(read);
       this.summary = summary(read);

@@ -7,11 +7,12 @@ import http from 'node:http';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { startFront } from '../support/front.mjs';
 import { startBackends } from '../support/scale.mjs';
-import { newKey, until } from '../support/server.mjs';
+import { newKey, sleep, until } from '../support/server.mjs';
 
 const RESTARTS = Number(process.env.HF_RESTARTS ?? 1);
 const REQUESTS_MIN = RESTARTS > 1 ? 20_000 : 2000;
 const CONNECTIONS = 16;
+const PAUSE_MS = RESTARTS > 1 ? 0 : 100; // of a buyer: some hundred requests a second leave other tests their share of the machine
 // The health checks of the test notice within 400 ms, and on a busy machine a second or two later.  nginx, which has none, leaves
 // a server that was restarted out for up to 4 s, so it takes part in long runs only.
 const [KINDS, DRAIN_DELAY] = RESTARTS > 1 ? [['haproxy', 'nginx'], '4s'] : [['haproxy'], '3s'];
@@ -36,6 +37,7 @@ async function load(front, event, tally, isOver) {
       if (i === 0) await ask('GET', `/v1/events/${event.id}/seats`);
       await ask('GET', `/v1/events/${event.id}`);
       await ask('DELETE', `/v1/holds/${hold.id}`);
+      if (PAUSE_MS) await sleep(PAUSE_MS);
     }
   }));
   agent.destroy();

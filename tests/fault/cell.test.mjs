@@ -106,7 +106,7 @@ describe('standbys that are cut off the journal', () => {
     standbys[1].links[0].blackhole();
     await sleep(200); // what was under way has arrived
     const second = await ann.take('standby/second');
-    for (const end = Date.now() + 3 * TIMEOUT_MS; Date.now() < end; await sleep(100)) {
+    for (const end = Date.now() + 1.5 * TIMEOUT_MS; Date.now() < end; await sleep(250)) {
       for (const standby of standbys) {
         assert.deepEqual(fences(await stale(standby, 'standby/first')), [first.fence]);
         assert.deepEqual(fences(await stale(standby, 'standby/second')), []);

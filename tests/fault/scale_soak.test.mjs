@@ -1,4 +1,4 @@
-// Runs tests/soak/cluster.mjs for HF_SOAK_S seconds (10; `make soak`: 300).
+// Runs tests/soak/cluster.mjs for HF_SOAK_S seconds (7; `make soak`: 300).
 // backends: own
 
 import { after, it } from 'node:test';
@@ -6,7 +6,7 @@ import { seed } from '../support/random.mjs';
 import { reap } from '../support/server.mjs';
 import { soak } from '../soak/cluster.mjs';
 
-const seconds = Number(process.env.HF_SOAK_S || 10);
+const seconds = Number(process.env.HF_SOAK_S || 7);
 after(reap);
 
 it(`every acknowledged answer is true after ${seconds} s of killed servers, gates and sessions`, async (t) => {

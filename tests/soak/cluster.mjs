@@ -3,7 +3,7 @@
 //
 //   node tests/soak/cluster.mjs [--seconds 300] [--seed N] [--clients 12] [--quiet]
 //
-// tests/fault/scale_soak.test.mjs runs it for 10 s, `make soak` for 300.  Runs of more than a minute
+// tests/fault/scale_soak.test.mjs runs it for 7 s, `make soak` for 300.  Runs of more than a minute
 // also restart the ledger, and break it and the gate in less common ways.  The seed repeats the random
 // choices, but not their timing.
 
@@ -23,7 +23,7 @@ const ROWS = 'ABCDEF', WIDTH = 40, FLOOR = 60;
 const GIVE_UP_MS = 30_000; // a request is repeated, with its key, until an answer is certain
 const READY_MS = 15_000;
 const AGREE_MS = 15_000; // enough for some rounds of the reconciler on a busy machine
-const FRESH_MS = 8000; // opens a new event before the old ones are sold out
+const FRESH_MS = 5000; // opens a new event before the old ones are sold out
 
 // ---- faults ----
 

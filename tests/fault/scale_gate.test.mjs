@@ -38,7 +38,8 @@ describe('trouble with the gate', () => {
     assert.equal((await two.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
     await until('it says what is missing', () => isDegraded(one));
     assert.equal((await readiness(one)).status, 200);
-    assert.ok(await one.metric('holdfast_gate_errors_total') > errors, 'errors are counted');
+    // A server that had just missed its gate, on a busy machine, does not ask it again at once.
+    await until('errors are counted', async () => await one.metric('holdfast_gate_errors_total') > errors);
 
     await heal();
     await Promise.all(site.servers.map((server) => recovered(server)));

@@ -49,9 +49,11 @@ int main(int argc, char **argv)
     const struct hf_options options = HF_OPTIONS(.timeout_ms = 500);
     const struct hf_lock_options want =
         HF_LOCK_OPTIONS(.ttl_ms = (int)strtol(argv[3], NULL, 10), .mode = HF_SHARED);
-    if (hf_open(argv[1], &options, &locks, &fault) != HF_DONE) {
+    while (hf_open(argv[1], &options, &locks, &fault) != HF_DONE) { /* a server may stand still */
         fprintf(stderr, "hf_open: %s\n", fault.msg);
-        return 1;
+        if (input_has_ended())
+            return 1;
+        wait_sleep_us(PAUSE_US);
     }
     while (!input_has_ended()) {
         struct hf_lock *lock;

@@ -35,8 +35,8 @@ import path from 'node:path';
 const timeFactor = Number(process.env.TEST_TIME_FACTOR || 1);
 const BACKENDS = ['sqlite', 'own', 'postgres', 'cluster'];
 const LIMIT_S = { suite: 240, executable: 600 }; // longer than the waits in them
-// How long a test is expected to take of which no time is remembered: as long as others of its folder.
-const EXPECTED_S = { history: 100, lab: 45, web: 35, library: 30, conformance: 25, fault: 25, integration: 15, cli: 15, journal: 15, unit: 2, fuzz: 1 };
+// How long a test is expected to take of which no time is remembered: as long as others of its folder, unless it is named.
+const EXPECTED_S = { history: 100, lab: 45, web: 35, library: 30, conformance: 25, fault: 25, integration: 15, cli: 15, journal: 15, unit: 2, fuzz: 1, 'unit/test_cell_sim': 30 };
 const EXPECTED_ELSEWHERE_S = 10;
 const STOP_GRACE_MS = 10_000 * timeFactor; // from SIGTERM to SIGKILL
 const LEAVE_GRACE_MS = 15_000 * timeFactor; // from the end of a test to the end of the servers it started, which were told to end with it
@@ -276,7 +276,7 @@ const timesFile = path.join(dir, 'test-times.json');
 let times = {};
 try { times = JSON.parse(fs.readFileSync(timesFile, 'utf8')); } catch { /* the first run */ }
 
-const expectedS = ({ name }) => times[name] ?? EXPECTED_S[name.split('/')[1]] ?? EXPECTED_ELSEWHERE_S;
+const expectedS = ({ name }) => times[name] ?? EXPECTED_S[name.slice('tests/'.length)] ?? EXPECTED_S[name.split('/')[1]] ?? EXPECTED_ELSEWHERE_S;
 
 function rememberTimes() {
   for (const { name, seconds } of done) times[name] = Number(seconds.toFixed(1));

@@ -106,6 +106,18 @@ enum hf_result acquire_again(struct lease *l, struct party *p)
     return p->v.result;
 }
 
+enum hf_result renew_again(struct lease *l, struct party *p)
+{
+    int64_t end_ms = now_ms() + p->r.ttl_ms;
+    enum hf_result result;
+    while (((result = lease_renew(l, &p->r, 1, &p->v, &p->fault)) == HF_UNREACHABLE ||
+            result == HF_UNKNOWN) &&
+           now_ms() < end_ms)
+        rest_ms(20);
+    must(result, &p->fault);
+    return p->v.result;
+}
+
 enum hf_result renew(struct lease *l, struct party *p)
 {
     must(lease_renew(l, &p->r, 1, &p->v, &p->fault), &p->fault);

@@ -120,6 +120,10 @@ HF_MUST_USE bool waits_for_turn(struct lease *l, struct party *p, int64_t since_
 
 /* As acquire, but repeated for up to twenty seconds while the back end cannot be reached. */
 enum hf_result acquire_again(struct lease *l, struct party *p);
+/* As renew, but repeated while the back end cannot be reached, for as long as a lease lasts.  The
+ * client library of ZooKeeper may wait for two thirds of that time for a server that took its
+ * connection while it was starting. */
+enum hf_result renew_again(struct lease *l, struct party *p);
 
 struct lease *handle_clone(struct lease *l);
 /* The test fails with the reason unless the result is HF_DONE. */

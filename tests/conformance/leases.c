@@ -530,7 +530,7 @@ static void restart_keeps_what_is_promised(void **state)
     enum hf_result other = acquire_again(w->l, &b);
     if (w->backend->leases_survive_restart) {
         assert_int_equal(other, HF_TAKEN);
-        assert_int_equal(renew(w->l, &a), HF_DONE);
+        assert_int_equal(renew_again(w->l, &a), HF_DONE);
         assert_int_equal(a.v.fence, last);
         assert_int_equal(release(w->l, &a), HF_DONE);
         assert_int_equal(acquire(w->l, &b), HF_DONE);

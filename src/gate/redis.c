@@ -164,10 +164,9 @@ static enum hf_result ask_time(struct gate *g, struct hf_fault *fault)
     enum hf_result result = exchange(g, REDIS_REPLY_ARRAY, &reply, 1, fault);
     if (result != HF_DONE)
         return result;
-    if (reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
-        reply->element[1]->type == REDIS_REPLY_STRING)
-        note_time(g, 1000 * strtoll(reply->element[0]->str, NULL, 10) +
-                         strtoll(reply->element[1]->str, NULL, 10) / 1000);
+    int64_t us = redis_time_us(reply);
+    if (us)
+        note_time(g, us / 1000);
     else
         result = redis_refusal(&g->caller.link, reply, fault);
     freeReplyObject(reply);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "redis/link_parts.h"
@@ -18,6 +19,8 @@ int link_port(const struct redis_link *k)
 
 /* ---- faults ---- */
 
+/* What TIME may answer; in microseconds it fits its type. */
+#define TIME_MAX_S (INT64_C(1) << 40)
 #define WHERE_SIZE 160
 static const char *where(const struct redis_link *k, char out[WHERE_SIZE])
 {
@@ -107,4 +110,14 @@ enum hf_result redis_refusal(struct redis_link *k, const redisReply *reply, stru
         link_hang_up(k);
     return fault_set(fault, refusal ? HF_UNREACHABLE : HF_FAILED, "%s refuses: %.*s",
                      where(k, where_text), (int)(len < 120 ? len : 120), error);
+}
+
+int64_t redis_time_us(const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str ||
+        !reply->element[1]->str)
+        return 0;
+    int64_t s = strtoll(reply->element[0]->str, NULL, 10);
+    int64_t us = strtoll(reply->element[1]->str, NULL, 10);
+    return s > 0 && s < TIME_MAX_S && us >= 0 && us < 1000000 ? 1000000 * s + us : 0;
 }

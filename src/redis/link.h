@@ -78,5 +78,7 @@ HF_MUST_USE enum hf_result redis_await(struct redis_link *k, redisReply **ret,
  * another state (READONLY, MASTERDOWN, LOADING ...), the link is closed, so that the next exchange
  * looks up and dials the address again. */
 enum hf_result redis_refusal(struct redis_link *k, const redisReply *reply, struct hf_fault *fault);
+/* Reads the answer to TIME, in microseconds; 0: it is no time. */
+int64_t redis_time_us(const redisReply *reply);
 
 #endif

@@ -196,10 +196,9 @@ static void find_replication(const struct redis_examination *e)
 static void find_clock(const struct redis_examination *e, const redisReply *reply,
                        int64_t before_us, int64_t after_us)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+    int64_t us = redis_time_us(reply);
+    if (!us)
         return;
-    int64_t us = 1000000 * strtoll(reply->element[0]->str, NULL, 10) +
-                 strtoll(reply->element[1]->str, NULL, 10);
     int64_t ahead_ms = us > after_us ? us - after_us : us < before_us ? us - before_us : 0;
     ahead_ms /= 1000;
     if (ahead_ms < -CLOCK_DIFFERENCE_MAX_MS)

@@ -34,16 +34,6 @@ static const char *word_of(const char *info, const char *name, char ret[64])
     return ret;
 }
 
-/* TIME's answer; 0: it is none. */
-static int64_t time_of(const redisReply *time)
-{
-    if (time->type != REDIS_REPLY_ARRAY || time->elements != 2 || !time->element[0]->str ||
-        !time->element[1]->str)
-        return 0;
-    return 1000000 * strtoll(time->element[0]->str, NULL, 10) +
-           strtoll(time->element[1]->str, NULL, 10);
-}
-
 static void compare_clock(struct findings *f, int64_t server_us, int64_t wall_us)
 {
     if (!server_us)
@@ -142,7 +132,7 @@ static void examine_server(struct redlock *r, size_t i, struct findings *f)
         return;
     }
     f->n_answered++;
-    int64_t now_us = time_of(replies[1]);
+    int64_t now_us = redis_time_us(replies[1]);
     compare_clock(f, now_us, clock_wall_us(r->clock) - took_us / 2);
     if (replies[0]->type == REDIS_REPLY_STRING) {
         tell_settings(f, at, replies[0]->str);

@@ -340,6 +340,14 @@ async function runAll(jobs, inFull) {
   clearInterval(ticker);
 }
 
+// What tests leave behind, since they kill programs at any moment, goes with this directory.  Servers may run as another user.
+const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'hf-')); // short: it is part of the paths of sockets
+fs.chmodSync(temporary, 0o755);
+process.env.TMPDIR = temporary;
+process.on('exit', () => {
+  try { fs.rmSync(temporary, { recursive: true, force: true, maxRetries: 5 }); } catch { /* a program that left its process group writes to it */ }
+});
+
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, async () => {
     isStopped = true;

@@ -103,6 +103,15 @@ describe('the runner', { concurrency: 4 }, () => {
     assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))));
   });
 
+  it('files that a test leaves behind are gone with the run', async () => {
+    const dir = project({ leaves: suite("import fs from 'node:fs'; import os from 'node:os';\nit('leaves', () => fs.writeFileSync(`${os.tmpdir()}/left`, ''));") });
+    const TMPDIR = path.join(dir, 'tmp');
+    fs.mkdirSync(TMPDIR);
+    const { code, text } = await run(dir, [], { TMPDIR });
+    assert.equal(code, 0, text);
+    assert.deepEqual(fs.readdirSync(TMPDIR), []);
+  });
+
   it('a file that does not say where it runs fails, and so does one that names no known back end', async () => {
     const { code, text } = await run(project({
       silent: suite("it('one', () => {});", '// A suite.'),

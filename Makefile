@@ -23,8 +23,8 @@
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
 # One set of rules builds six flavours: build/ (the product), build/asan, build/tsan, build/coverage, with clang build/fuzz
 # and, for the other architecture, build/other; `make FLAVOUR=asan` builds the second.  In build/asan, build/tsan and
-# build/coverage the core is a shared library, so that it is linked once and not for each of 160 executables; the others
-# link it statically.
+# build/coverage the tests share the core as a library, so that it is linked once and not for each of 160 executables;
+# the programs and the other flavours link it statically.
 
 FLAVOUR ?= product
 WERROR ?= 1
@@ -363,11 +363,15 @@ $(B)/libcore.so: $(CORE)
 $(B)/libsupport.so: $(SUPPORT) $(WITH_CORE)
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(@F) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
 
+# Suites start the programs thousands of times: at fixed addresses they start in three quarters of the time, since 300,000
+# pointers of the sanitizers need not be relocated.
+$(if $(filter asan,$(FLAVOUR)),$(PROGRAMS)): LDFLAGS += -no-pie
+
 # The server does without the lab, and is built without waiting for it.
-$(B)/holdfastd: $(SERVER) $(WITH_CORE:core.a=server.a)
+$(B)/holdfastd: $(SERVER) $(B)/server.a
 	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
 
-$(B)/holdfast: $(CLI) $(WITH_CORE)
+$(B)/holdfast: $(CLI) $(B)/core.a
 	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
 
 # One object in which everything but include/holdfast.h is local: a program's own `buf_put` and ours

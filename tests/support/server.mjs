@@ -231,7 +231,7 @@ export class Server extends Remote {
     this.place = { ledger, gate };
     this.env = environment({
       ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
-    }, !wrap && ![ledger, ...args, ...Object.values(env)].some((text) => `${text}`.startsWith('postgres'))); // what is traced cannot be searched for leaks, and libpq keeps what it knows of Kerberos
+    }, !wrap); // what is traced cannot be searched for leaks
     this.wrap = wrap ?? ((argv) => argv);
     this.logs = ''; // stderr of this server, over all its restarts
   }

@@ -1,7 +1,8 @@
 // A real Chromium for the suites about pages, launched once per file: the shell without windows and without a GPU, which needs
 // half of the processor time.  A page that a test is done with goes to a later test, cleared of all that the test left in it:
 // it opens what it has opened before in a third of the time that a new page takes.  No two tests, and no two pages at a time,
-// share storage, unless a test wants them to.
+// share storage, unless a test wants them to.  A page that can show something else without being loaded again has a function
+// `empty`, which removes all that the page shows and resolves to whether it could; then the page stays loaded.
 //
 //   const browser = await openBrowser();
 //   const page = await browser.page({ ...PHONE, colorScheme: 'dark' });
@@ -83,22 +84,29 @@ class Person {
     await this.context.unrouteAll({ behavior: 'ignoreErrors' });
     await this.context.setOffline(false);
     await first.mouse.move(0, 0);
+    if (origins.size === 1 && await first.empty?.()) {
+      await first.evaluate(() => { localStorage.clear(); sessionStorage.clear(); scrollTo(0, 0); });
+    } else await this.#leave(first, origins);
+    forget(first);
+    this.#tabs = [first];
+    this.#isFirstTaken = false;
+  }
+
+  async #leave(first, origins) {
     await first.route('**', (route) => route.fulfill({ contentType: 'text/html', body: '<link rel="icon" href="data:,">' }));
     for (const origin of origins) {
       await first.goto(origin);
       await first.evaluate(() => { localStorage.clear(); sessionStorage.clear(); });
     }
     await first.unrouteAll({ behavior: 'ignoreErrors' });
-    forget(first);
-    this.#tabs = [first];
-    this.#isFirstTaken = false;
   }
 }
 
 function forget(page) {
   page.complaints = [];
   page.requests = [];
-  page.visited = new Set();
+  page.visited = new Set([page.url()].filter((url) => /^https?:/.test(url)).map((url) => new URL(url).origin));
+  page.empty = undefined;
 }
 
 // Records what a page complains of (`complaints`), every address that it asks for (`requests`), and the origins whose pages

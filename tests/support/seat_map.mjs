@@ -17,19 +17,29 @@ const PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta n
 <style>body { background: Canvas; color: CanvasText; }</style></head>
 <body><main><h1>A shop</h1></main><script type="module">
 const asked = new URLSearchParams(location.search);
-const map = document.createElement('holdfast-seats');
-map.setAttribute('server', asked.get('server'));
-map.setAttribute('event', asked.get('event'));
-globalThis.map = map;
-globalThis.heard = [];
+globalThis.show = async (server, event) => {
+  globalThis.isEmpty = false;
+  const map = document.createElement('holdfast-seats');
+  map.setAttribute('server', server);
+  map.setAttribute('event', event);
+  globalThis.map = map;
+  globalThis.heard = [];
+  document.querySelector('main').append(map);
+  await customElements.whenDefined('holdfast-seats');
+  await map.ready;
+  globalThis.isReady = true;
+};
+globalThis.empty = () => {
+  globalThis.map.remove();
+  globalThis.isReady = false;
+  return globalThis.isEmpty = true;
+};
 for (const name of ['select', 'hold', 'release', 'expire', 'status', 'event', 'pick', 'area', 'refuse']) {
   document.addEventListener(name, ({ detail }) => { if (detail && typeof detail === 'object') heard.push({ name, ...detail }); });
 }
-document.querySelector('main').append(map);
+const shown = globalThis.show(asked.get('server'), asked.get('event'));
 await import(asked.get('module') + '/holdfast.js');
-await customElements.whenDefined('holdfast-seats');
-await map.ready;
-globalThis.isReady = true;
+await shown;
 </script></body></html>`;
 
 // `html` is the shop's page.  `through`, if given, is a server that the shop forwards /v1 to; while `shop.broken` is set it
@@ -54,12 +64,17 @@ export async function startShop({ through, streams, html = PAGE } = {}) {
   return shop;
 }
 
-// Opens the shop's page with a map of the event.  `module` is the server that the component's files come from, if the one that
-// it talks to may fail.  Options are Playwright's, or `page`, a page to use.
+// Opens the shop's page with a map of the event, or makes a new map in a page of the shop that another test has emptied.
+// `module` is the server that the component's files come from, if the one that it talks to may fail.  Options are Playwright's,
+// or `page`, a page to use.  A test that changes globals of the page wants it `once` (browser.mjs).
 export async function openMap(browser, shop, { server, event, module = server, isWaiting = true, page, ...options }) {
   const opened = page ?? await browser.page(options);
-  const query = new URLSearchParams({ server: urlOf(server, ''), event: event.id ?? event, module: urlOf(module, '') });
-  await opened.goto(`${urlOf(shop, '/')}?${query}`);
+  const asked = { server: urlOf(server, ''), event: event.id ?? event };
+  const address = `${urlOf(shop, '/')}?${new URLSearchParams({ module: urlOf(module, '') })}`;
+  if (opened.url().startsWith(`${address}&`) && await opened.evaluate(() => globalThis.isEmpty)) {
+    await opened.evaluate(({ server: from, event: of }) => { globalThis.show(from, of); }, asked);
+  } else await opened.goto(`${address}&${new URLSearchParams(asked)}`);
+  opened.empty = async () => opened.url().startsWith(`${address}&`) && opened.evaluate(() => globalThis.isReady && globalThis.empty());
   opened.map = (name, ...args) => opened.evaluate(([key, values]) => {
     const member = globalThis.map[key];
     return typeof member === 'function' ? globalThis.map[key](...values) : member;

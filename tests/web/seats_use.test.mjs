@@ -373,7 +373,7 @@ describe('the seat map', { concurrency: 2 }, () => {
 
     it('keeps the seats whose hold was made while every answer was lost, and finds the hold when the server is back', async () => {
       const event = await theatre();
-      const page = await open(event);
+      const page = await open(event, { once: true }); // since its clock is changed
       await page.map('select', 'Stalls-D-4');
       let made = 0;
       await page.route('**/v1/holds', async (route) => {

@@ -8,6 +8,7 @@ import YAML from 'yaml';
 import { axe, openBrowser, originsOf, PHONE, urlOf } from '../support/browser.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { Party, waiting } from '../support/locks.mjs';
+import { openOps } from '../support/ops_page.mjs';
 import { book } from '../support/payments.mjs';
 import { reap, Server, sqliteQuery, until } from '../support/server.mjs';
 
@@ -22,7 +23,7 @@ after(async () => { await browser?.close(); await reap(); });
 
 const heading = (page, name) => page.getByRole('heading', { name, exact: true });
 
-describe('on a server with keys', { concurrency: 2 }, () => {
+describe('on a server with keys', { concurrency: 1 }, () => {
   let server;
   before(async () => {
     server = new Server({ env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });
@@ -103,7 +104,7 @@ describe('on a server with keys', { concurrency: 2 }, () => {
   });
 });
 
-describe('on a server without keys', { concurrency: 2 }, () => {
+describe('on a server without keys', { concurrency: 1 }, () => {
   let server;
   let event;
   before(async () => {
@@ -125,8 +126,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
     assert.equal((await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence })).status, 201);
     await server.grant(counted, 'S-A-3');
     assert.equal((await server.post(`/v1/events/${counted.id}/block`, { seats: ['S-B-1', 'S-B-2', 'S-B-3'] })).status, 200);
-    const page = await browser.page();
-    await page.goto(urlOf(server, '/ops'));
+    const page = await openOps(browser, server, '#/');
     await page.getByText('This server has no keys: everyone who can reach it is an admin.').waitFor();
     const row = page.getByRole('table', { name: 'Events' }).getByRole('row').filter({ has: page.getByRole('link', { name: 'Counted', exact: true }) });
     await row.waitFor();
@@ -141,8 +141,8 @@ describe('on a server without keys', { concurrency: 2 }, () => {
 
   for (const [what, options] of [['light and wide', { colorScheme: 'light' }], ['dark on a telephone, in German', { colorScheme: 'dark', locale: 'de-DE', ...PHONE }]]) {
     it(`axe-core finds nothing on any view: ${what}`, async () => {
-      const page = await browser.page(options);
-      for (const view of ['', '#/payments', `#/audit?event=${event.id}`, `#/events/${event.id}`]) {
+      const page = await openOps(browser, server, '#/', options);
+      for (const view of ['#/', '#/payments', `#/audit?event=${event.id}`, `#/events/${event.id}`]) {
         await page.goto(urlOf(server, `/ops${view}`));
         await page.locator('main table:visible').first().waitFor();
         assert.deepEqual(await axe(page), [], view);
@@ -154,8 +154,8 @@ describe('on a server without keys', { concurrency: 2 }, () => {
   }
 
   it('names with markup in them stay text, and no request leaves the server', async () => {
-    const page = await browser.page();
-    for (const view of ['', '#/payments', `#/audit?event=${event.id}`, `#/events/${event.id}`]) {
+    const page = await openOps(browser, server, '#/', { once: true }); // all requests are its own
+    for (const view of ['#/', '#/payments', `#/audit?event=${event.id}`, `#/events/${event.id}`]) {
       await page.goto(urlOf(server, `/ops${view}`));
       await page.locator('main table:visible').first().waitFor();
       assert.equal(await page.evaluate(() => globalThis.hacked ?? document.querySelectorAll('main img, main script').length), 0, view);
@@ -205,8 +205,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
     const one = await server.grant(busy, 'S-A-1');
     const { data } = await server.read(`/v1/audit?event=${busy.id}&limit=1000`);
     assert.ok(data.length > 100);
-    const page = await browser.page();
-    await page.goto(urlOf(server, '/ops#/audit'));
+    const page = await openOps(browser, server, '#/audit');
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('alert').filter({ hasText: 'Name an event or a hold.' }).waitFor();
     await page.getByLabel('Event id').fill(busy.id);
@@ -244,8 +243,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
     // As a restore would leave it, but the provider is asked much later.
     sqliteQuery(server.database, `INSERT INTO jobs SELECT booking, payment + 1, 5, 1, payment, 0, 0, 0, x'00', 0, 0, 0, 1, ${Date.now() + 1e9}, 0, 0, NULL
       FROM payments LIMIT 1`, { readOnly: false });
-    const page = await browser.page();
-    await page.goto(urlOf(server, '/ops#/payments'));
+    const page = await openOps(browser, server, '#/payments');
     const jobs = page.getByRole('table', { name: 'Jobs' }).getByRole('rowheader');
     await jobs.first().waitFor();
     assert.deepEqual((await jobs.allTextContents()).sort(), Object.keys(series.jobs_pending).sort());
@@ -266,8 +264,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
     const lock = await ann.take('nightly');
     const waits = ben.ask('nightly', { owner: 'b', wait_ms: 60_000 });
     await waiting(server, 'nightly', ['cron-b']);
-    const page = await browser.page();
-    await page.goto(urlOf(server, '/ops'));
+    const page = await openOps(browser, server, '#/');
     await page.getByRole('link', { name: 'Locks' }).click();
     const row = page.getByRole('row', { name: /nightly.*cron-b/ });
     await row.waitFor();
@@ -294,8 +291,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
   });
 
   it('an unknown view shows the overview, and an unknown event says so', async () => {
-    const page = await browser.page();
-    await page.goto(urlOf(server, '/ops#/nothing'));
+    const page = await openOps(browser, server, '#/nothing');
     await heading(page, 'Overview').waitFor();
     await page.goto(urlOf(server, `/ops#/events/evt_${'0'.repeat(28)}`));
     await heading(page, 'No such event').waitFor();
@@ -303,8 +299,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
   });
 
   it('while the server does not answer the page says so, and recovers by itself', async () => {
-    const page = await browser.page();
-    await page.goto(urlOf(server, '/ops'));
+    const page = await openOps(browser, server, '#/');
     await page.getByRole('table', { name: 'Events' }).waitFor();
     await page.context().setOffline(true);
     await page.getByRole('alert').filter({ hasText: 'The server cannot be reached. What you see may be old' }).waitFor();
@@ -317,8 +312,7 @@ describe('on a server without keys', { concurrency: 2 }, () => {
   it('the charts show what the server measured, and tables say the same in numbers', async () => {
     const read = async () => (await server.read('/v1/ops/samples')).series;
     await until('there are samples', async () => (await read()).holds_taken_per_s.filter((n) => n !== null).length >= 2);
-    const page = await browser.page({ viewport: { width: 1280, height: 3000 } }); // charts are drawn where they are seen
-    await page.goto(urlOf(server, '/ops'));
+    const page = await openOps(browser, server, '#/', { viewport: { width: 1280, height: 3000 } }); // charts are drawn where they are seen
     const figure = page.getByRole('figure').filter({ has: heading(page, 'Requests for holds') });
     const short = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
     for (const [line, name] of [[/Granted/, 'holds_granted_per_s'], [/Seat taken/, 'holds_taken_per_s']]) {

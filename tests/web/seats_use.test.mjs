@@ -10,7 +10,7 @@ import { axe, openBrowser, PHONE, urlOf } from '../support/browser.mjs';
 import { disturb, openMap, seatAt, showsSnapshot, startShop } from '../support/seat_map.mjs';
 import { reap, start, until } from '../support/server.mjs';
 
-describe('the seat map', { concurrency: 2 }, () => {
+describe('the seat map', { concurrency: 1 }, () => {
   let browser, server, shop;
   before(async () => {
     browser = await openBrowser();

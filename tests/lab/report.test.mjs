@@ -45,7 +45,7 @@ describe('holdfast lab report', () => {
 
   // Opens the page of a directory and collects its errors and its requests (browser.mjs).
   async function open(dir, options = {}) {
-    const page = await browser.page({ once: true, viewport: { width: 1400, height: 900 }, ...options });
+    const page = await browser.page({ viewport: { width: 1400, height: 900 }, ...options });
     await page.goto(pathToFileURL(path.join(dir, 'index.html')).href);
     await page.waitForSelector('html[data-ready=yes]');
     return page;
@@ -136,7 +136,7 @@ describe('holdfast lab report', () => {
   });
 
   it('prints on white paper, with nothing cut off', async () => {
-    const page = await open(out, { colorScheme: 'dark' });
+    const page = await open(out, { once: true, colorScheme: 'dark' });
     assert.deepEqual(page.complaints, []);
     const pdf = await page.pdf({ preferCSSPageSize: true });
     assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');

@@ -31,7 +31,7 @@ function serverFaults(cell) {
   const { servers } = cell;
   const live = () => servers.filter(({ run }) => !run.ended);
   const leader = async () => await cell.leader() ?? anyOf(live(), () => 0);
-  const other = async (random) => anyOf(live().filter((server) => server !== leader), random);
+  const other = async (random) => { const first = await leader(); return anyOf(live().filter((server) => server !== first), random); };
   return {
     'kill the master': async (rest) => { const server = await leader(); await server.kill9(); await rest(); await server.launch(); },
     'pause the master': async (rest) => { const server = await leader(); server.pause(); await rest(); server.resume(); },

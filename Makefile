@@ -53,15 +53,16 @@ B_fuzz = build/fuzz
 B_other = build/other
 
 # Drivers that libholdfast is built without: make WITHOUT="postgres redis".  Such a build is that of the
-# library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.
+# library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.  Only the
+# sources that mention HF_WITHOUT_ are compiled for it, all others are the same in every build of the library.
 WITHOUT =
 DRIVERS = etcd holdfast postgres redis sqlite zookeeper
 LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
 comma = ,
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, coverage, fuzz or other))$(if \
-    $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
+B_WHOLE = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, coverage, fuzz or other))
+B = $(B_WHOLE)$(if $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
 
 SHARED_FLAVOUR = $(filter asan tsan coverage,$(FLAVOUR))
 
@@ -106,7 +107,7 @@ RPATH = $(if $(SHARED_FLAVOUR),-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/..:$$
 # ---- files ---------------------------------------------------------------------------------
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
-library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
+library_objects = $(foreach file,$(1),$(if $(filter $(file),$(DRIVER_DEPENDENT)),$(B),$(B_WHOLE))/obj/library/$(file:.c=.o))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
 CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c src/lease/*/*.c))) $(B)/obj/src/api/openapi.o $(B)/obj/src/api/demo_event.o \
@@ -168,6 +169,8 @@ library_files = $(call library_objects,$(filter-out $(LEFT_OUT_FILES),$(wildcard
 LIB_WHOLE = $(call library_files,src/lock/*.c src/lease/*.c src/lease/*/*.c)
 LIB_REST = $(call library_files,src/base/*.c src/db/*.c src/redis/*.c src/etcd/*.c src/net/*.c)
 LIB_NEEDS = $(foreach driver,$(filter-out $(LEFT_OUT),$(DRIVERS)),$(NEEDS_$(driver)))
+DRIVER_DEPENDENT := $(if $(LEFT_OUT),$(shell grep -rl HF_WITHOUT_ src include))
+$(if $(filter %.h,$(DRIVER_DEPENDENT)),$(error HF_WITHOUT_ is for sources, not for $(filter %.h,$(DRIVER_DEPENDENT))))
 LIB_DEFINES = $(foreach driver,$(LEFT_OUT),-DHF_WITHOUT_$(shell echo $(driver) | tr a-z A-Z))
 SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
@@ -471,9 +474,17 @@ $(B)/obj/%.o: %.c Makefile | build/packages/build
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
 
 # Without -flto: what is localised must be machine code by then.
-$(B)/obj/library/%.o: %.c Makefile | $(BUILD_PACKAGES)
+define compile_for_library
 	@mkdir -p $(@D)
 	$(call say,CC) $(COMPILE) $(LIB_DEFINES) -fno-lto -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+endef
+$(B)/obj/library/%.o: %.c Makefile | $(BUILD_PACKAGES)
+	$(compile_for_library)
+ifneq ($(LEFT_OUT),)
+$(B_WHOLE)/obj/library/%.o: LIB_DEFINES =
+$(B_WHOLE)/obj/library/%.o: %.c Makefile
+	$(compile_for_library)
+endif
 
 $(B)/obj/src/api/openapi.o: src/api/openapi.S docs/openapi.yaml Makefile | build/packages/build
 	@mkdir -p $(@D)
@@ -516,4 +527,4 @@ tests/node_modules/.ready: tests/package.json tests/package-lock.json | build/pa
 	$(call say,NPM) npm --prefix tests ci --no-progress --loglevel=error
 	@touch $@
 
--include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(if $(LEFT_OUT),$(B_WHOLE)/obj/library) -name '*.d' 2>/dev/null)

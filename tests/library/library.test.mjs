@@ -8,28 +8,22 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import assert from 'node:assert/strict';
+import { environment as withoutMake, installLibrary, PREFIX } from '../support/library.mjs';
 
 const run = promisify(execFile);
 const root = path.resolve(path.dirname(new URL(import.meta.url).pathname), '../..');
-const PREFIX = '/opt/holdfast';
 let dir;
 let lib;
 let environment;
 
 before(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'holdfast-library-'));
-  lib = path.join(dir, PREFIX, 'lib');
-  const { MAKEFLAGS, MAKELEVEL, ...rest } = process.env;
+  lib = await installLibrary(dir);
   environment = {
-    ...rest,
+    ...withoutMake,
     PKG_CONFIG_PATH: path.join(lib, 'pkgconfig'),
     LD_LIBRARY_PATH: lib,
   };
-  await run('make', ['-j2', 'FLAVOUR=product', 'install-library', `DESTDIR=${dir}`, `PREFIX=${PREFIX}`], {
-    cwd: root,
-    env: rest,
-    maxBuffer: 1 << 24,
-  });
 });
 after(() => rm(dir, { recursive: true, force: true }));
 

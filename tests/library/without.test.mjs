@@ -8,14 +8,10 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import assert from 'node:assert/strict';
+import { environment, installLibrary, PREFIX } from '../support/library.mjs';
 
 const run = promisify(execFile);
 const root = path.resolve(path.dirname(new URL(import.meta.url).pathname), '../..');
-const PREFIX = '/opt/holdfast';
-// Nothing here depends on how fast or how large the library is.  It has a folder of its own, so that no user of
-// `make WITHOUT="..."` gets this one.
-const BUILD = ['FLAVOUR=product', 'CFLAGS=-O0 -g0 -U_FORTIFY_SOURCE'];
-const folder = (without) => `B=build/tests-without-${without.join('-')}`;
 
 // Opens every URL it is given and prints what came of it; then the drivers, and a guard of SQLite's.
 const PROGRAM = `#include <holdfast.h>
@@ -59,17 +55,10 @@ for (const { without, drivers, needs, known } of [
   describe(`the library without ${without.join(' and ')}`, () => {
     let dir;
     let lib;
-    const { MAKEFLAGS, MAKELEVEL, ...environment } = process.env;
 
     before(async () => {
       dir = await mkdtemp(path.join(tmpdir(), 'holdfast-without-'));
-      lib = path.join(dir, PREFIX, 'lib');
-      const variables = [`WITHOUT=${without.join(' ')}`, `DESTDIR=${dir}`, `PREFIX=${PREFIX}`];
-      await run('make', ['-j2', ...BUILD, folder(without), 'install-library', ...variables], {
-        cwd: root,
-        env: environment,
-        maxBuffer: 1 << 24,
-      });
+      lib = await installLibrary(dir, without);
     });
     after(() => rm(dir, { recursive: true, force: true }));
 

@@ -1,5 +1,5 @@
 // Random checkouts while the payment provider fails in every way that the sandbox knows: HF_CHECKOUTS of them (default
-// 300) on SQLite, half with automatic and half with manual capture, and a fifth of that on two servers that share
+// 200) on SQLite, half with automatic and half with manual capture, and a fifth of that on two servers that share
 // PostgreSQL and Redis.  Afterwards every booking is decided, the books of the ledger and of the provider agree to the
 // cent, and the log gives the tables.  With 1,000 and more, servers and provider are also killed all the time.
 //
@@ -16,7 +16,7 @@ import { startRedis } from '../support/redis.mjs';
 import { newKey, pool, reap, sleep } from '../support/server.mjs';
 import { CARDS, openTill } from '../support/till.mjs';
 
-const checkouts = Number(process.env.HF_CHECKOUTS || 300);
+const checkouts = Number(process.env.HF_CHECKOUTS || 200);
 const kills = checkouts >= 1000;
 const atATime = 16;
 const PATIENCE_MS = 4000; // how long a buyer waits for the payment form, or for the outcome

@@ -18,7 +18,7 @@ import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
 import { book, pay, reached, sell } from '../support/payments.mjs';
 import { gridPlan, planEvent } from '../support/plans.mjs';
-import { backend, newKey, only, reap, removeTempDir, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
+import { backend, newKey, only, reap, removeTempDir, sleep, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
 
 const BUYERS = 4;
 const ROWS = 'ABCDEFGH';
@@ -448,9 +448,9 @@ describe('kill -9', () => {
   // Kills the command at a moment of its work that differs from round to round.
   async function killed(args, begun, round) {
     const command = begin(undefined, args);
-    while (!command.ended && !begun()) await new Promise(setImmediate);
+    while (!command.ended && !begun()) await sleep(1);
     const until_ = performance.now() + round * 18;
-    while (!command.ended && performance.now() < until_) await new Promise(setImmediate);
+    while (!command.ended && performance.now() < until_) await sleep(1);
     command.child.kill('SIGKILL');
     return (await command.result).signal === 'SIGKILL';
   }

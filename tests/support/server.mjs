@@ -416,7 +416,7 @@ export class Servers extends Client {
       now.forEach((text, i) => { if (text !== first[i]) moved.add(i); });
       const elapsedMs = Date.now() - from;
       if (elapsedMs > (moved.size === this.servers.length ? CATCH_UP_MS : CATCH_UP_MAX_MS)) return;
-      await sleep(Math.min(20, 2 + elapsedMs / 5)); // a change that is not there at once comes within a tenth of a second
+      await sleep(elapsedMs < 3 ? 3 : 20); // a change comes at once, or some 40 ms later with others
     }
   }
 

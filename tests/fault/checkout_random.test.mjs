@@ -20,7 +20,7 @@ const checkouts = Number(process.env.HF_CHECKOUTS || 200);
 const kills = checkouts >= 1000;
 const atATime = 16;
 const PATIENCE_MS = 4000; // how long a buyer waits for the payment form, or for the outcome
-const ENOUGH = 100; // checkouts, for every outcome to appear
+const ENOUGH = 200; // checkouts, for every outcome to appear
 const VISITS_PER_EVENT = 200;
 const LASTING_MS = 6000;
 const BRIEF_MS = 1500;
@@ -182,9 +182,7 @@ async function run(count, options, t) {
     await till.verify();
     for (const event of events.flat()) await assertFoldIsState(till.servers[0], event);
     t.diagnostic(`seed ${seed}: ${JSON.stringify(till.summary)}`);
-    if (count < ENOUGH) return;
-    for (const status of ['confirmed', 'failed', 'cancelled']) assert.ok(till.summary[status] > 0, `no booking is ${status}: the run shows nothing`);
-    assert.ok(till.summary.refunded > 0 && till.summary.canceled > 0, JSON.stringify(till.summary));
+    return till.summary;
   } finally {
     await till.close();
   }
@@ -192,8 +190,17 @@ async function run(count, options, t) {
 
 // Waits for all, also if one fails, so that none is left behind.
 async function both(...runs) {
-  const failed = (await Promise.allSettled(runs)).find(({ status }) => status === 'rejected');
+  const ended = await Promise.allSettled(runs);
+  const failed = ended.find(({ status }) => status === 'rejected');
   if (failed) throw failed.reason;
+  return ended.map(({ value }) => value);
+}
+
+// Asserts that checkouts have ended in every way.  A hundred alone may be without a refund, though rarely.
+function assertVaried(summaries) {
+  for (const status of ['confirmed', 'failed', 'cancelled', 'refunded', 'canceled']) {
+    assert.ok(summaries.some((summary) => summary[status] > 0), `nothing is ${status}: the runs show nothing: ${JSON.stringify(summaries)}`);
+  }
 }
 
 describe('random checkouts while everything fails', () => {
@@ -209,7 +216,8 @@ describe('random checkouts while everything fails', () => {
     const shared = (gate, capture) => run(Math.ceil(checkouts / 10), { n: 2, ledger: postgres.url(postgres.createDatabase()), gate: `${redis.url}/${gate}`, capture }, t);
     together = both(shared(0, 'automatic'), shared(1, 'manual'));
     together.catch(() => {});
-    await both(run(half, { capture: 'automatic' }, t), run(half, { capture: 'manual' }, t));
+    const summaries = await both(run(half, { capture: 'automatic' }, t), run(half, { capture: 'manual' }, t));
+    if (checkouts >= ENOUGH) assertVaried(summaries);
   });
 
   it('the books agree, on two servers that share PostgreSQL', () => together);

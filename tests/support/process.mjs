@@ -51,7 +51,7 @@ export function removeTempDir(dir) {
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // Calls `probe` until it returns a truthy value; throws after `timeoutMs`.  The default is far beyond what a busy machine
-// needs; assertTook makes claims about time.  Without `stepMs`, pauses between two calls grow from 20 to 500 ms, a tenth of
+// needs; assertTook makes claims about time.  Without `stepMs`, pauses between two calls grow from 20 to 200 ms, a tenth of
 // the time so far, since a probe may be a request or a process, and others need the processor.
 export async function until(what, probe, timeoutMs = 30_000, stepMs = undefined) {
   const began = Date.now();
@@ -60,7 +60,7 @@ export async function until(what, probe, timeoutMs = 30_000, stepMs = undefined)
     if (found) return found;
     const elapsedMs = Date.now() - began;
     assert.ok(elapsedMs < timeoutMs, `waited ${timeoutMs} ms in vain until ${what}`);
-    await sleep(stepMs ?? Math.min(500, Math.max(20, elapsedMs / 10)));
+    await sleep(stepMs ?? Math.min(200, Math.max(20, elapsedMs / 10)));
   }
 }
 

@@ -156,47 +156,43 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
     return HF_OK;
 }
 
-/* May the command join a batch whose events are locked already? */
-static bool may_join(const struct command *c)
+/* May the command join a batch whose events are locked already?  What needs rows would cost another
+ * exchange while the locks are held: it is the first in the next batch. */
+static bool may_join(const struct worker *w, struct command *c)
 {
+    struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
     switch (c->kind) {
     case CMD_FOLLOW:
     case CMD_COMPARE:
     case CMD_EVENT_LOAD:
         return false;
     default:
-        return c->event && c->event->in_batch;
+        return c->event && c->event->in_batch && !engine_key_maybe(w->engine, &c->key) &&
+               !command_wants(c, wanted);
     }
 }
 
 /* Where other servers write too, a batch may have waited for them to leave the event: commands that
  * came for the same events meanwhile join it.  The others wait for the next batch. */
-static enum hf_status let_join(struct worker *w, struct command **commands, size_t *n,
-                               struct hf_err *err)
+static void let_join(struct worker *w, struct command **commands, size_t *n)
 {
     size_t room = w->engine->config.batch_len_max - *n - w->n_late, first = *n;
     bool is_single =
         commands != w->commands; /* a command that is judged by itself, see run_singly */
     if (!w->engine->has_others || *n == 0 || is_single)
-        return HF_OK;
+        return;
     size_t taken = lane_take(&w->work, commands + *n, room, 0);
     taken = taken == LANE_CLOSED ? 0 : taken;
     for (size_t i = first; i < first + taken; i++) {
         struct command *c = commands[i];
         c->gate_refused = false;
-        if (may_join(c))
-            commands[(*n)++] = c;
-        else
+        if (!may_join(w, c)) {
             w->late[w->n_late++] = c;
+            continue;
+        }
+        key_row_close(&w->stored[*n]);
+        commands[(*n)++] = c;
     }
-    vec_clear(&w->read.keys);
-    vec_clear(&w->read.holds);
-    vec_clear(&w->read.webhooks);
-    for (size_t i = first; i < *n; i++)
-        choose_rows(w, commands[i], i);
-    if (!w->read.keys.n && !w->read.holds.n)
-        return HF_OK;
-    return ledger_wanted_read(w->ledger, &w->read, err);
 }
 
 static enum hf_status create_event(struct worker *w, struct command *c, struct hf_err *err)
@@ -307,9 +303,7 @@ static enum hf_status try_steps(struct worker *w, struct command **commands, siz
     enum hf_status status = lock_and_read(w, commands, *n, err);
     if (status != HF_OK)
         return status;
-    status = let_join(w, commands, n, err);
-    if (status != HF_OK)
-        return status;
+    let_join(w, commands, n);
     expire_some(w, *n);
     status = decide_all(w, commands, n, err);
     if (status != HF_OK)

@@ -328,14 +328,6 @@ enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct 
     return collect_wanted(&reads, r, err);
 }
 
-enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r, struct hf_err *err)
-{
-    struct reads reads = {0};
-    reads_clear(l);
-    enum hf_status status = start_wanted(l, r, &reads, err);
-    return status == HF_OK ? collect_wanted(&reads, r, err) : status;
-}
-
 enum hf_status ledger_follow(struct ledger *l, struct batch_read *r, struct hf_err *err)
 {
     struct reads reads = {0};

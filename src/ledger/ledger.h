@@ -75,9 +75,6 @@ struct batch_read {
 #define LEDGER_SINCE_MAX 20000
 HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
                                              struct hf_err *err);
-/* Reads only r->keys and r->holds, for commands that joined the batch after ledger_batch_read. */
-HF_MUST_USE enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r,
-                                              struct hf_err *err);
 /* Fills only r->since, without locks and outside of a transaction.  The rows of an event's log have
  * no gap, since its commits follow one another; the holds may be those of a later moment. */
 HF_MUST_USE enum hf_status ledger_follow(struct ledger *l, struct batch_read *r,

@@ -30,7 +30,7 @@ void sim_ledger_free(struct sim_ledger *sim);
 /* The calls that can be made to fail. */
 enum sim_call {
     SIM_BEGIN,
-    SIM_BATCH_READ, /* ledger_batch_read and ledger_wanted_read */
+    SIM_BATCH_READ, /* ledger_batch_read */
     SIM_WRITE,
     SIM_COMMIT,
     SIM_RESOLVE,

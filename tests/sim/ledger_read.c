@@ -70,14 +70,6 @@ enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct 
     return status;
 }
 
-enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r, struct hf_err *err)
-{
-    enum hf_status status = sim_enter(l, SIM_BATCH_READ, err);
-    if (status == HF_OK)
-        sim_wanted_read(l->sim, r);
-    return status;
-}
-
 enum hf_status ledger_follow(struct ledger *l, struct batch_read *r, struct hf_err *err)
 {
     enum hf_status status = sim_enter(l, SIM_READ, err);

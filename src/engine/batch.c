@@ -439,16 +439,16 @@ static void finish_stored(struct worker *w, struct command **commands, size_t n)
 {
     publish(w, n);
     if (batch_gate_prepare(w, true))
-        batch_gate_settle(w);
+        batch_gate_settle(w, true);
     batch_answer(w, commands, n);
-    batch_gate_settle(w);
+    batch_gate_settle(w, false);
 }
 
 /* Gives the claims back and takes the batch back; returns how many commands it has now. */
 static size_t take_back(struct worker *w, struct command **commands, size_t n)
 {
     batch_gate_prepare(w, false);
-    batch_gate_settle(w);
+    batch_gate_settle(w, true);
     return undo(w, commands, n);
 }
 

@@ -185,13 +185,14 @@ bool batch_gate_prepare(struct worker *w, bool committed)
     return frees;
 }
 
-void batch_gate_settle(struct worker *w)
+void batch_gate_settle(struct worker *w, bool waits)
 {
     struct hf_fault fault = {0};
     bool any = w->gate_seats.n || w->gate_counts.n;
     counter_add(w->engine->metrics.gate_exchanges, any);
-    if (any && gate_settle(w->gate, w->token, w->gate_seats.v, w->gate_seats.n, w->gate_counts.v,
-                           w->gate_counts.n, &fault) != HF_DONE)
+    if (any && (waits ? gate_settle : gate_settle_later)(w->gate, w->token, w->gate_seats.v,
+                                                         w->gate_seats.n, w->gate_counts.v,
+                                                         w->gate_counts.n, &fault) != HF_DONE)
         engine_gate_failed(w->engine, &fault);
     vec_clear(&w->gate_seats);
     vec_clear(&w->gate_counts);

@@ -97,6 +97,14 @@ enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
                            const struct gate_seat *seats, size_t n_seats,
                            const struct gate_count *counts, size_t n_counts,
                            struct hf_fault *fault);
+/* As gate_settle, but HF_DONE means no more than that it was sent: the next call reads the answers,
+ * and fails if the gate did not do it.  A Redis that has forgotten the scripts meanwhile does none of
+ * it, and that is no failure.  Waits while it is not known whether Redis has the scripts.  For what
+ * may come late or not at all: entries of new holds, and counts. */
+enum hf_result gate_settle_later(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
+                                 const struct gate_seat *seats, size_t n_seats,
+                                 const struct gate_count *counts, size_t n_counts,
+                                 struct hf_fault *fault);
 
 /* ---- for the reconciler and for `holdfast verify` ---- */
 

@@ -48,6 +48,9 @@ struct gate {
     struct buf text;            /* scratch: the texts that `args` point into */
     VEC(struct group) groups;   /* scratch: of the settlement being made */
     int64_t ahead_ms;           /* the server's clock minus ours, at most; 0: to be asked for */
+    unsigned known, dials;      /* bits of the scripts that the server has run; link.dials then */
+    size_t n_unread;            /* answers to gate_settle_later */
+    int64_t unread_ms;          /* when it was sent, by our clock */
 };
 
 /* ---- the server's clock ---- */
@@ -60,6 +63,14 @@ static int64_t our_ms(const struct gate *g) { return clock_boot_us(g->caller.lin
 static int64_t sent_ms(const struct gate *g) { return our_ms(g) + g->ahead_ms; }
 
 static void note_time(struct gate *g, int64_t server_ms) { g->ahead_ms = server_ms - our_ms(g); }
+
+/* The server read its clock between unread_ms and now: what is known of it changes only as far as
+ * this forces it to. */
+static void note_late_time(struct gate *g, int64_t server_ms)
+{
+    int64_t least = server_ms - our_ms(g), most = server_ms - g->unread_ms;
+    g->ahead_ms = g->ahead_ms < least ? least : g->ahead_ms > most ? most : g->ahead_ms;
+}
 
 static bool is_time(const void *ctx, const redisReply *reply)
 {
@@ -135,6 +146,8 @@ static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fau
         return result;
     redis_link_close(&g->caller.link);
     g->ahead_ms = 0;
+    g->known = 0;
+    g->n_unread = 0;
     if (result == HF_FAILED)
         result = HF_UNKNOWN;
     if (fault)
@@ -142,11 +155,49 @@ static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fau
     return result;
 }
 
+/* Reads an answer to gate_settle_later, and whether the server has forgotten the script. */
+static enum hf_result read_late(struct gate *g, int64_t deadline_ms, bool *ret_forgotten,
+                                struct hf_fault *fault)
+{
+    redisReply *reply;
+    int64_t left_ms = deadline_ms - our_ms(g);
+    enum hf_result result =
+        redis_receive(&g->caller.link, left_ms > 0 ? left_ms : 0, -1, &reply, fault);
+    if (result != HF_DONE)
+        return result;
+    if (!reply)
+        return fault_set(fault, HF_UNKNOWN, "the Redis server has not answered within %lld ms",
+                         (long long)g->caller.link.timeout_ms);
+    if (is_time(NULL, reply))
+        note_late_time(g, reply->integer);
+    else if (redis_is_unknown_script(reply))
+        *ret_forgotten = true;
+    else
+        result = redis_refusal(&g->caller.link, reply, fault);
+    freeReplyObject(reply);
+    return result;
+}
+
+/* Every call begins here: reads what was not read yet. */
+static enum hf_result begun(struct gate *g, struct hf_fault *fault)
+{
+    bool is_forgotten = false;
+    enum hf_result result = HF_DONE;
+    int64_t deadline_ms = our_ms(g) + g->caller.link.timeout_ms;
+    for (; g->n_unread && result == HF_DONE; g->n_unread--)
+        result = read_late(g, deadline_ms, &is_forgotten, fault);
+    if (is_forgotten)
+        g->known = 0; /* the next settlement waits for its answers, and brings the scripts */
+    return result;
+}
+
 /* Exchanges `n` commands that have been put; an answer of another type than `type` is a refusal. */
 static enum hf_result exchange(struct gate *g, int type, redisReply **replies, size_t n,
                                struct hf_fault *fault)
 {
-    enum hf_result result = redis_exchange(&g->caller.link, 0, replies, fault);
+    enum hf_result result = begun(g, fault);
+    if (result == HF_DONE)
+        result = redis_exchange(&g->caller.link, 0, replies, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)
@@ -179,13 +230,16 @@ static enum hf_result run_timed(struct gate *g, const struct redis_batch *batch,
                                 struct hf_fault *fault)
 {
     struct redis_link *link = &g->caller.link;
+    enum hf_result result = begun(g, fault);
+    if (result != HF_DONE)
+        return result;
     if (!g->ahead_ms) {
-        enum hf_result result = ask_time(g, fault);
+        result = ask_time(g, fault);
         if (result != HF_DONE)
             return result;
         link->deadline_us = link->used_us + 1000 * link->timeout_ms;
     }
-    enum hf_result result = redis_run(&g->caller, batch, fault);
+    result = redis_run(&g->caller, batch, fault);
     link->deadline_us = 0;
     if (result == HF_DONE)
         note_times(g, batch->n);
@@ -389,21 +443,68 @@ static void group_up(const struct settlement *s, bool counts, size_t n)
     }
 }
 
+/* The bits of the scripts that a settlement runs. */
+static unsigned settle_scripts(size_t n_seats, size_t n_counts)
+{
+    return (n_seats ? 1U << SCRIPT_SETTLE : 0) | (n_counts ? 1U << SCRIPT_COUNTS : 0);
+}
+
+/* Does the server know the scripts that a settlement runs, as far as can be told without asking? */
+static bool settle_is_known(struct gate *g, size_t n_seats, size_t n_counts)
+{
+    unsigned needed = settle_scripts(n_seats, n_counts);
+    redis_drop_stale(&g->caller.link);
+    return g->caller.link.fd >= 0 && g->dials == g->caller.link.dials && g->ahead_ms &&
+           (g->known & needed) == needed;
+}
+
+/* Groups the settlement up; returns how many commands it takes. */
+static size_t settle_begin(struct settlement *s, const uint8_t token[GATE_TOKEN_SIZE],
+                           size_t n_seats, size_t n_counts)
+{
+    claim_text(token, s->text);
+    vec_clear(&s->gate->groups);
+    group_up(s, false, n_seats);
+    group_up(s, true, n_counts);
+    return s->gate->groups.n;
+}
+
 enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
                            const struct gate_seat *seats, size_t n_seats,
                            const struct gate_count *counts, size_t n_counts, struct hf_fault *fault)
 {
     struct settlement s = {.gate = g, .seats = seats, .counts = counts};
-    if (n_seats + n_counts == 0)
+    size_t n = settle_begin(&s, token, n_seats, n_counts);
+    if (n == 0)
         return HF_DONE;
-    claim_text(token, s.text);
-    vec_clear(&g->groups);
-    group_up(&s, false, n_seats);
-    group_up(&s, true, n_counts);
-    size_t n = g->groups.n;
     enum hf_result result = run_timed(g, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
-    if (result == HF_DONE)
+    if (result == HF_DONE) {
         redis_call_done(&g->caller, n);
+        if (g->dials != g->caller.link.dials)
+            g->known = 0;
+        g->dials = g->caller.link.dials;
+        g->known |= settle_scripts(n_seats, n_counts);
+    }
+    return ended(g, result, fault);
+}
+
+enum hf_result gate_settle_later(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
+                                 const struct gate_seat *seats, size_t n_seats,
+                                 const struct gate_count *counts, size_t n_counts,
+                                 struct hf_fault *fault)
+{
+    struct settlement s = {.gate = g, .seats = seats, .counts = counts};
+    enum hf_result result = begun(g, fault);
+    if (result != HF_DONE)
+        return ended(g, result, fault);
+    if (!settle_is_known(g, n_seats, n_counts))
+        return gate_settle(g, token, seats, n_seats, counts, n_counts, fault);
+    size_t n = settle_begin(&s, token, n_seats, n_counts);
+    if (n == 0)
+        return HF_DONE;
+    g->unread_ms = our_ms(g);
+    result = redis_start(&g->caller, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
+    g->n_unread = n;
     return ended(g, result, fault);
 }
 

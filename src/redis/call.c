@@ -35,7 +35,7 @@ void redis_head(struct redis_caller *c, unsigned script, struct redis_arg ret[RE
     ret[1] = text ? c->scripts[script] : (struct redis_arg){c->shas[script], REDIS_SHA_LEN};
 }
 
-static bool is_unknown_script(const redisReply *reply)
+bool redis_is_unknown_script(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0;
 }
@@ -56,7 +56,7 @@ static enum hf_result run_again(struct redis_caller *c, const struct redis_batch
     VEC(redisReply *) again = {0};
     c->send_text = ~0U; /* the first command of each script brings the text */
     for (size_t i = 0; i < batch->n; i++) {
-        if (is_unknown_script(c->replies.v[i])) {
+        if (redis_is_unknown_script(c->replies.v[i])) {
             *vec_push(&again) = NULL;
             batch->put(c, batch->ctx, i);
         }
@@ -77,7 +77,7 @@ static enum hf_result run_again(struct redis_caller *c, const struct redis_batch
     }
     hf_check(again.v);
     for (size_t i = 0, a = 0; i < batch->n && result == HF_DONE; i++) {
-        if (is_unknown_script(c->replies.v[i])) {
+        if (redis_is_unknown_script(c->replies.v[i])) {
             freeReplyObject(c->replies.v[i]);
             c->replies.v[i] = again.v[a++];
         }
@@ -121,10 +121,18 @@ enum hf_result redis_run(struct redis_caller *c, const struct redis_batch *batch
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < batch->n; i++)
-        unknown = unknown || is_unknown_script(c->replies.v[i]);
+        unknown = unknown || redis_is_unknown_script(c->replies.v[i]);
     if (unknown)
         result = run_again(c, batch, fault);
     return result == HF_DONE ? judge(c, batch, fault) : result;
+}
+
+enum hf_result redis_start(struct redis_caller *c, const struct redis_batch *batch,
+                           struct hf_fault *fault)
+{
+    for (size_t i = 0; i < batch->n; i++)
+        batch->put(c, batch->ctx, i);
+    return redis_send(&c->link, fault);
 }
 
 int64_t redis_integer(const redisReply *array, size_t i)

@@ -39,6 +39,11 @@ struct redis_batch {
  * longer than one exchange may. */
 HF_MUST_USE enum hf_result redis_run(struct redis_caller *c, const struct redis_batch *batch,
                                      struct hf_fault *fault);
+/* Puts and sends the commands of a batch without reading the answers, which the user receives. */
+HF_MUST_USE enum hf_result redis_start(struct redis_caller *c, const struct redis_batch *batch,
+                                       struct hf_fault *fault);
+/* Did the server not run the script because it does not know it? */
+bool redis_is_unknown_script(const redisReply *reply);
 /* Frees the first n replies. */
 void redis_call_done(struct redis_caller *c, size_t n);
 /* The i-th element of an array, 0 if it is no integer. */

@@ -198,15 +198,21 @@ static enum hf_result send_all(struct redis_link *k, int64_t deadline_us, struct
     return result;
 }
 
+void redis_drop_stale(struct redis_link *k)
+{
+    int64_t now_us = clock_boot_us(k->clock);
+    if (k->fd >= 0 && now_us - k->used_us > IDLE_US && is_stale(k))
+        link_hang_up(k);
+    k->used_us = now_us;
+}
+
 enum hf_result redis_exchange(struct redis_link *k, int64_t limit_ms, redisReply **replies,
                               struct hf_fault *fault)
 {
     bool limited = limit_ms > 0 && limit_ms < k->timeout_ms;
     k->allowed_ms = limited ? limit_ms : k->timeout_ms;
-    int64_t now_us = clock_boot_us(k->clock);
-    int64_t deadline_us = k->deadline_us ? k->deadline_us : now_us + 1000 * k->allowed_ms;
-    if (k->fd >= 0 && now_us - k->used_us > IDLE_US && is_stale(k))
-        link_hang_up(k);
+    redis_drop_stale(k);
+    int64_t deadline_us = k->deadline_us ? k->deadline_us : k->used_us + 1000 * k->allowed_ms;
     /* a longer request may have to wait for room in the socket, which takes time off the limit */
     bool at_once = k->fd >= 0 && !k->tls && !k->deadline_us && k->out.len <= OUT_KEPT_MAX;
     size_t n = k->n_out;
@@ -223,7 +229,6 @@ enum hf_result redis_exchange(struct redis_link *k, int64_t limit_ms, redisReply
         link_hang_up(k);
         return result;
     }
-    k->used_us = now_us;
     return HF_DONE;
 }
 

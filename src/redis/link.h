@@ -60,8 +60,11 @@ void redis_put(struct redis_link *k, const struct redis_arg *args, size_t n);
  * After a failure the link is closed. */
 HF_MUST_USE enum hf_result redis_exchange(struct redis_link *k, int64_t limit_ms,
                                           redisReply **replies, struct hf_fault *fault);
+/* Closes a connection that was not used for a while and that the server has left, as every exchange
+ * does first: for a link from which no answer is expected. */
+void redis_drop_stale(struct redis_link *k);
 /* Connects if necessary and sends the commands that were put, without reading: for a link that is
- * subscribed to a channel. */
+ * subscribed to a channel, and for answers that are read later. */
 HF_MUST_USE enum hf_result redis_send(struct redis_link *k, struct hf_fault *fault);
 /* Reads the next answer or message.  *ret is NULL with HF_DONE if none came within timeout_ms or
  * before `wake_fd` (-1: none) was readable; the link stays open. */

@@ -221,6 +221,77 @@ static void the_first_settlement_of_a_handle_does_not_last_longer(void **state)
     gate_close(patient);
 }
 
+static void settle_later(struct gate *g, struct gate_seat seat)
+{
+    assert_int_equal(gate_settle_later(g, token_of(1), &seat, 1, NULL, 0, NULL), HF_DONE);
+}
+
+static void a_later_settlement_waits_for_nobody(void **state)
+{
+    (void)state;
+    struct gate *g = gate_here();
+    settle_later(g, (struct gate_seat){EVENT, 1, 5, 60000}); /* the first one brings the script */
+    assert_string_equal(beside_get("seat:{7}:1"), "5");
+    redis_server_pause(&gate_server);
+    settle_later(g, (struct gate_seat){EVENT, 2, 6, 60000});
+    int64_t sent_ms = gate_now_ms(); /* at the latest */
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    redis_server_resume(&gate_server);
+    assert_int_equal(gate_ping(g, NULL), HF_DONE); /* answered later */
+    int64_t passed_ms = gate_now_ms() - sent_ms;
+    assert_string_equal(beside_get("seat:{7}:2"), "6");
+    assert_true(beside_pttl("seat:{7}:2") <= 60000 - passed_ms + 20);
+    gate_close(g);
+}
+
+static void an_answer_that_was_read_late_shortens_no_entry(void **state)
+{
+    (void)state;
+    struct gate *g = gate_here();
+    for (uint32_t seat = 1; seat <= 2; seat++)
+        settle_later(g, (struct gate_seat){EVENT, seat, 5, 60000});
+    nanosleep(&(struct timespec){.tv_nsec = 700000000}, NULL);
+    int64_t begin_ms = gate_now_ms();
+    settle_later(g, (struct gate_seat){EVENT, 3, 5, 60000});
+    assert_int_equal(gate_ping(g, NULL), HF_DONE);
+    int64_t ttl_ms = beside_pttl("seat:{7}:3"), passed_ms = gate_now_ms() - begin_ms;
+    assert_true(ttl_ms >= 60000 - passed_ms - 300);
+    gate_close(g);
+}
+
+static void a_later_settlement_without_the_scripts_is_no_failure(void **state)
+{
+    (void)state;
+    struct gate *g = gate_here();
+    settle_later(g, (struct gate_seat){EVENT, 1, 5, 60000});
+    freeReplyObject(beside_ask("SCRIPT|FLUSH"));
+    settle_later(g, (struct gate_seat){EVENT, 2, 6, 60000});
+    assert_int_equal(gate_ping(g, NULL), HF_DONE);
+    assert_int_equal(beside_pttl("seat:{7}:2"), -2);
+    settle_later(g, (struct gate_seat){EVENT, 3, 7, 60000});
+    assert_string_equal(beside_get("seat:{7}:3"), "7");
+    gate_close(g);
+}
+
+static void a_later_settlement_that_got_lost_fails_the_next_call(void **state)
+{
+    (void)state;
+    struct gate *g = gate_here();
+    struct hf_fault fault = {0};
+    settle_later(g, (struct gate_seat){EVENT, 1, 5, 60000});
+    redis_server_pause(&gate_server);
+    settle_later(g, (struct gate_seat){EVENT, 2, 6, 60000});
+    redis_server_kill(&gate_server);
+    enum hf_result result = gate_ping(g, &fault);
+    assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
+    assert_int_equal(fault.result, result);
+    redis_server_again(&gate_server);
+    beside_hang_up();
+    settle_later(g, (struct gate_seat){EVENT, 3, 7, 60000});
+    assert_string_equal(beside_get("seat:{7}:3"), "7"); /* it waited: the server is another one */
+    gate_close(g);
+}
+
 static void a_black_hole_costs_the_timeout_and_no_more(void **state)
 {
     (void)state;
@@ -603,6 +674,10 @@ int main(void)
         gate_test(a_server_that_hangs_costs_the_timeout_and_no_more),
         gate_test(a_settlement_that_is_executed_late_does_not_last_longer),
         gate_test(the_first_settlement_of_a_handle_does_not_last_longer),
+        gate_test(a_later_settlement_waits_for_nobody),
+        gate_test(an_answer_that_was_read_late_shortens_no_entry),
+        gate_test(a_later_settlement_without_the_scripts_is_no_failure),
+        gate_test(a_later_settlement_that_got_lost_fails_the_next_call),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),
         gate_test(a_script_sent_again_gets_no_second_timeout),
         gate_test(a_server_that_closes_the_link_raises_no_signal),

@@ -115,6 +115,7 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         struct event *e = d->events.v[i];
         const struct clock_row *row = locked_row(&w->read, e);
         bool moved = row->seq != e->clock.seq || row->fence != e->clock.fence;
+        e->is_ours = !moved && !e->stale;
         if (moved && !e->stale && w->engine->has_others) {
             enum hf_status status = load_since(w->ledger, w->view, e, &w->read.since, err);
             if (status != HF_OK)

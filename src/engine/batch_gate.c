@@ -28,14 +28,15 @@ static bool gate_is_used(const struct worker *w)
     return w->gate && atomic_load_explicit(&w->engine->gate_up, memory_order_relaxed);
 }
 
-/* Adds a claim on what a hold names.  Seats that the worker is to choose are not known yet, an
+/* Adds a claim on what a hold names.  Of an event that only this worker writes, the gate knows
+ * nothing that the view does not know.  Seats that the worker is to choose are not known yet, an
  * event that is closed refuses every hold by itself, and the gate knows nothing of channels and of
  * holds to be resumed. */
 static void put_claim(struct worker *w, struct command *c)
 {
     const struct hold_create *op = &c->create;
-    if (c->kind != CMD_HOLD_CREATE || c->event->status_draft != EVENT_OPEN || op->channel ||
-        op->resume)
+    if (c->kind != CMD_HOLD_CREATE || c->event->is_ours || c->event->status_draft != EVENT_OPEN ||
+        op->channel || op->resume)
         return;
     uint32_t n_seats = op->best.quantity ? 0 : op->n_seats;
     if (!n_seats && !op->n_areas)

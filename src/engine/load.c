@@ -130,6 +130,7 @@ enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
                           struct log_since *since, struct hf_err *err)
 {
     bool limits_before = e->terms->max_per_owner > 0;
+    e->is_ours = false;
     enum hf_status status = load_wanted(l, e, since, err);
     if (status == HF_OK && catch_up_changes_terms(e, since)) /* last: the view has them then */
         status = load_terms(l, e, err);
@@ -145,6 +146,7 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
     struct clock_row clock = {.event = e->def->id.key};
     int64_t now;
     e->stale = true;
+    e->is_ours = false;
     view_forget(view, e);
     enum hf_status status = ledger_lock(l, &clock, 1, &now, err);
     if (status == HF_OK)

@@ -124,6 +124,24 @@ describe('trouble with the gate', () => {
     await site.done();
   });
 
+  it('is asked about an event that another server has written to, and about no other', async () => {
+    const site = await backends.shared();
+    const { one, two, event } = site;
+    const exchangesFor = async (number) => {
+      const before = await one.metric('holdfast_gate_exchanges_total') ?? 0;
+      await one.grant(event, `S-A-${number}`);
+      await until('the gate knows the hold', () => /^\d+$/.test(site.seatKeys()[site.seatKey(number - 1)]));
+      return await one.metric('holdfast_gate_exchanges_total') - before;
+    };
+    assert.equal(await exchangesFor(1), 2, 'a claim and a settlement, since it does not know yet');
+    assert.equal(await exchangesFor(2), 1, 'a settlement');
+    await two.grant(event, 'S-A-3');
+    await until('it has heard of it', async () => (await one.counts(event)).held === 3);
+    assert.equal(await exchangesFor(4), 2, 'a claim and a settlement');
+    assert.equal(await exchangesFor(5), 1, 'a settlement');
+    await site.done();
+  });
+
   it('a claim that was lost between gate and ledger is given back', async () => {
     const site = await backends.shared();
     const { one, two, event } = site;

@@ -73,7 +73,7 @@ describe('a site', () => {
     gateLink.restore();
     await recovered(one);
     await one.grant(event, 'S-A-2');
-    assert.equal(Object.keys(site.gateKeys('seat:*')).length > 0, true);
+    await until('the gate is told', () => Object.keys(site.gateKeys('seat:*')).length > 0);
     await site.done();
   });
 

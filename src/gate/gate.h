@@ -13,10 +13,10 @@
  * A worker claims before its batch asks the ledger, and settles after the commit: the entries of
  * winners get the TTL of their hold, those of losers are given back.
  *
- * Every call but gate_scan is one exchange; one more if Redis has forgotten the scripts, and one
- * more to ask for its clock, first and after every failure.  A call fails with HF_UNREACHABLE or
- * HF_UNKNOWN, which mean the same to the caller: go on without the gate.  The next call connects
- * again. */
+ * Every call but gate_scan and gate_settle_later is one exchange; one more if Redis has forgotten
+ * the scripts, and one more to ask for its clock, first and after every failure.  A call fails
+ * with HF_UNREACHABLE or HF_UNKNOWN, which mean the same to the caller: go on without the gate. 
+ * The next call connects again. */
 #ifndef HF_GATE_GATE_H
 #define HF_GATE_GATE_H
 
@@ -97,10 +97,11 @@ enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
                            const struct gate_seat *seats, size_t n_seats,
                            const struct gate_count *counts, size_t n_counts,
                            struct hf_fault *fault);
-/* As gate_settle, but HF_DONE means no more than that it was sent: the next call reads the answers,
- * and fails if the gate did not do it.  A Redis that has forgotten the scripts meanwhile does none of
- * it, and that is no failure.  Waits while it is not known whether Redis has the scripts.  For what
- * may come late or not at all: entries of new holds, and counts. */
+/* As gate_settle, but HF_DONE means no more than that it was sent: the next call reads the
+ * answers, and fails if the gate did not do it.  A Redis that has forgotten the scripts meanwhile
+ * does none of it, and that is no failure; neither is a connection that was lost meanwhile.  Waits
+ * while it is not known whether Redis has the scripts.  For what may come late or not at all:
+ * entries of new holds, and counts. */
 enum hf_result gate_settle_later(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
                                  const struct gate_seat *seats, size_t n_seats,
                                  const struct gate_count *counts, size_t n_counts,

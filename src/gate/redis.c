@@ -51,16 +51,18 @@ struct gate {
     unsigned known, dials;      /* bits of the scripts that the server has run; link.dials then */
     size_t n_unread;            /* answers to gate_settle_later */
     int64_t unread_ms;          /* when it was sent, by our clock */
+    int64_t called_ms;          /* when the call under way began */
 };
 
 /* ---- the server's clock ---- */
 
 static int64_t our_ms(const struct gate *g) { return clock_boot_us(g->caller.link.clock) / 1000; }
 
-/* Returns the time, by the server's clock, at which a command that is made now is sent.  It is
- * computed from the last answer, which took some time to arrive, and so is a little too early.
- * When the server's clock was set, it is wrong for one call. */
-static int64_t sent_ms(const struct gate *g) { return our_ms(g) + g->ahead_ms; }
+/* Returns the time, by the server's clock, at which the call began: the TTLs count from there.  It
+ * is computed from the last answer, which took some time to arrive, and so is a little too early.
+ * When the server's clock was set, it is wrong for one call; when it was set back, it may stay too
+ * late by as long as a late answer took, until one is waited for. */
+static int64_t sent_ms(const struct gate *g) { return g->called_ms + g->ahead_ms; }
 
 static void note_time(struct gate *g, int64_t server_ms) { g->ahead_ms = server_ms - our_ms(g); }
 
@@ -137,17 +139,23 @@ void gate_close(struct gate *g)
     free(g);
 }
 
+static void forget_server(struct gate *g)
+{
+    g->ahead_ms = 0;
+    g->known = 0;
+    g->n_unread = 0;
+}
+
 /* Every call ends here.  A failure closes the link: a server that refuses may be the wrong one by
  * now (a replica, one that is loading), so its name is looked up and its clock is asked for again.
  * A refused command may have been executed in part, so its outcome is unknown. */
 static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fault *fault)
 {
+    g->caller.link.deadline_us = 0;
     if (result == HF_DONE)
         return result;
     redis_link_close(&g->caller.link);
-    g->ahead_ms = 0;
-    g->known = 0;
-    g->n_unread = 0;
+    forget_server(g);
     if (result == HF_FAILED)
         result = HF_UNKNOWN;
     if (fault)
@@ -178,14 +186,24 @@ static enum hf_result read_late(struct gate *g, int64_t deadline_ms, bool *ret_f
     return result;
 }
 
-/* Every call begins here: reads what was not read yet. */
+/* Every call begins here: reads what was not read yet, which takes time off the call.  If that was
+ * lost with its link, the call goes on over another one. */
 static enum hf_result begun(struct gate *g, struct hf_fault *fault)
 {
+    struct redis_link *link = &g->caller.link;
     bool is_forgotten = false;
     enum hf_result result = HF_DONE;
-    int64_t deadline_ms = our_ms(g) + g->caller.link.timeout_ms;
+    g->called_ms = our_ms(g);
+    if (!g->n_unread)
+        return HF_DONE;
+    int64_t deadline_ms = g->called_ms + link->timeout_ms;
     for (; g->n_unread && result == HF_DONE; g->n_unread--)
         result = read_late(g, deadline_ms, &is_forgotten, fault);
+    link->deadline_us = 1000 * deadline_ms;
+    if (result != HF_DONE && link->fd < 0) {
+        forget_server(g);
+        return HF_DONE;
+    }
     if (is_forgotten)
         g->known = 0; /* the next settlement waits for its answers, and brings the scripts */
     return result;
@@ -195,9 +213,7 @@ static enum hf_result begun(struct gate *g, struct hf_fault *fault)
 static enum hf_result exchange(struct gate *g, int type, redisReply **replies, size_t n,
                                struct hf_fault *fault)
 {
-    enum hf_result result = begun(g, fault);
-    if (result == HF_DONE)
-        result = redis_exchange(&g->caller.link, 0, replies, fault);
+    enum hf_result result = redis_exchange(&g->caller.link, 0, replies, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)
@@ -230,17 +246,14 @@ static enum hf_result run_timed(struct gate *g, const struct redis_batch *batch,
                                 struct hf_fault *fault)
 {
     struct redis_link *link = &g->caller.link;
-    enum hf_result result = begun(g, fault);
-    if (result != HF_DONE)
-        return result;
     if (!g->ahead_ms) {
-        result = ask_time(g, fault);
+        enum hf_result result = ask_time(g, fault);
         if (result != HF_DONE)
             return result;
-        link->deadline_us = link->used_us + 1000 * link->timeout_ms;
+        if (!link->deadline_us)
+            link->deadline_us = link->used_us + 1000 * link->timeout_ms;
     }
-    result = redis_run(&g->caller, batch, fault);
-    link->deadline_us = 0;
+    enum hf_result result = redis_run(&g->caller, batch, fault);
     if (result == HF_DONE)
         note_times(g, batch->n);
     return result;
@@ -249,8 +262,11 @@ static enum hf_result run_timed(struct gate *g, const struct redis_batch *batch,
 enum hf_result gate_ping(struct gate *g, struct hf_fault *fault)
 {
     redisReply *reply;
+    enum hf_result result = begun(g, fault);
+    if (result != HF_DONE)
+        return ended(g, result, fault);
     redis_put(&g->caller.link, &REDIS_ARG("PING"), 1);
-    enum hf_result result = exchange(g, REDIS_REPLY_STATUS, &reply, 1, fault);
+    result = exchange(g, REDIS_REPLY_STATUS, &reply, 1, fault);
     if (result == HF_DONE)
         freeReplyObject(reply);
     return ended(g, result, fault);
@@ -363,14 +379,14 @@ enum hf_result gate_claim(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
     if (n == 0)
         return HF_DONE;
     claim_text(token, all.text);
-    enum hf_result result =
-        run_timed(g, &(struct redis_batch){n, &all, claim_put, claim_fits}, fault);
-    if (result != HF_DONE)
-        return ended(g, result, fault);
-    for (size_t i = 0; i < n; i++)
+    enum hf_result result = begun(g, fault);
+    if (result == HF_DONE)
+        result = run_timed(g, &(struct redis_batch){n, &all, claim_put, claim_fits}, fault);
+    for (size_t i = 0; i < n && result == HF_DONE; i++)
         claim_read(&claims[i], g->caller.replies.v[i]);
-    redis_call_done(&g->caller, n);
-    return HF_DONE;
+    if (result == HF_DONE)
+        redis_call_done(&g->caller, n);
+    return ended(g, result, fault);
 }
 
 /* ---- after the ledger ---- */
@@ -449,13 +465,13 @@ static unsigned settle_scripts(size_t n_seats, size_t n_counts)
     return (n_seats ? 1U << SCRIPT_SETTLE : 0) | (n_counts ? 1U << SCRIPT_COUNTS : 0);
 }
 
-/* Does the server know the scripts that a settlement runs, as far as can be told without asking? */
-static bool settle_is_known(struct gate *g, size_t n_seats, size_t n_counts)
+/* Does the server know these scripts, and we its clock, as far as can be told without asking? */
+static bool knows(struct gate *g, unsigned scripts_needed)
 {
-    unsigned needed = settle_scripts(n_seats, n_counts);
-    redis_drop_stale(&g->caller.link);
-    return g->caller.link.fd >= 0 && g->dials == g->caller.link.dials && g->ahead_ms &&
-           (g->known & needed) == needed;
+    struct redis_link *link = &g->caller.link;
+    redis_drop_stale(link);
+    return link->fd >= 0 && g->dials == link->dials && g->ahead_ms &&
+           (g->known & scripts_needed) == scripts_needed;
 }
 
 /* Groups the settlement up; returns how many commands it takes. */
@@ -469,6 +485,20 @@ static size_t settle_begin(struct settlement *s, const uint8_t token[GATE_TOKEN_
     return s->gate->groups.n;
 }
 
+/* The rest of a settlement that has begun, and whose answers are waited for. */
+static enum hf_result settle_now(struct settlement *s, size_t n, unsigned needed,
+                                 struct hf_fault *fault)
+{
+    struct gate *g = s->gate;
+    enum hf_result result = run_timed(g, &(struct redis_batch){n, s, settle_put, is_time}, fault);
+    if (result == HF_DONE) {
+        redis_call_done(&g->caller, n);
+        g->known = (g->dials == g->caller.link.dials ? g->known : 0) | needed;
+        g->dials = g->caller.link.dials;
+    }
+    return ended(g, result, fault);
+}
+
 enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
                            const struct gate_seat *seats, size_t n_seats,
                            const struct gate_count *counts, size_t n_counts, struct hf_fault *fault)
@@ -477,15 +507,9 @@ enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
     size_t n = settle_begin(&s, token, n_seats, n_counts);
     if (n == 0)
         return HF_DONE;
-    enum hf_result result = run_timed(g, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
-    if (result == HF_DONE) {
-        redis_call_done(&g->caller, n);
-        if (g->dials != g->caller.link.dials)
-            g->known = 0;
-        g->dials = g->caller.link.dials;
-        g->known |= settle_scripts(n_seats, n_counts);
-    }
-    return ended(g, result, fault);
+    enum hf_result result = begun(g, fault);
+    return result == HF_DONE ? settle_now(&s, n, settle_scripts(n_seats, n_counts), fault)
+                             : ended(g, result, fault);
 }
 
 enum hf_result gate_settle_later(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
@@ -494,14 +518,15 @@ enum hf_result gate_settle_later(struct gate *g, const uint8_t token[GATE_TOKEN_
                                  struct hf_fault *fault)
 {
     struct settlement s = {.gate = g, .seats = seats, .counts = counts};
-    enum hf_result result = begun(g, fault);
-    if (result != HF_DONE)
-        return ended(g, result, fault);
-    if (!settle_is_known(g, n_seats, n_counts))
-        return gate_settle(g, token, seats, n_seats, counts, n_counts, fault);
+    unsigned needed = settle_scripts(n_seats, n_counts);
     size_t n = settle_begin(&s, token, n_seats, n_counts);
     if (n == 0)
         return HF_DONE;
+    enum hf_result result = begun(g, fault);
+    if (result != HF_DONE)
+        return ended(g, result, fault);
+    if (!knows(g, needed))
+        return settle_now(&s, n, needed, fault);
     g->unread_ms = our_ms(g);
     result = redis_start(&g->caller, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
     g->n_unread = n;
@@ -689,7 +714,10 @@ static enum hf_result scan_step(struct gate *g, struct buf *cursor,
 enum hf_result gate_scan(struct gate *g, const struct gate_visitor *visitor, struct hf_fault *fault)
 {
     struct buf cursor = {0};
-    enum hf_result result;
+    enum hf_result result = begun(g, fault);
+    if (result != HF_DONE)
+        return ended(g, result, fault);
+    g->caller.link.deadline_us = 0; /* each step has a time limit of its own */
     buf_char(&cursor, '0');
     do
         result = visitor->stop && visitor->stop(visitor->ctx)
@@ -706,6 +734,9 @@ enum hf_result gate_drop(struct gate *g, const char *const *keys, const size_t *
     size_t n_groups = (n + GROUP_MAX - 1) / GROUP_MAX;
     if (n == 0)
         return HF_DONE;
+    enum hf_result result = begun(g, fault);
+    if (result != HF_DONE)
+        return ended(g, result, fault);
     for (size_t i = 0; i < n; i += GROUP_MAX) {
         vec_clear(&g->args);
         add(g, REDIS_ARG("UNLINK")); /* not DEL: the value of a strange key may be large */
@@ -714,7 +745,7 @@ enum hf_result gate_drop(struct gate *g, const char *const *keys, const size_t *
         redis_put(&g->caller.link, g->args.v, g->args.n);
     }
     redisReply **replies = hf_alloc(n_groups * sizeof(redisReply *));
-    enum hf_result result = exchange(g, REDIS_REPLY_INTEGER, replies, n_groups, fault);
+    result = exchange(g, REDIS_REPLY_INTEGER, replies, n_groups, fault);
     for (size_t i = 0; i < n_groups && result == HF_DONE; i++)
         freeReplyObject(replies[i]);
     free(replies);

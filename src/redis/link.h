@@ -3,8 +3,9 @@
  * a whole exchange, raises SIGPIPE and leaves files open across exec.  A link whose address has
  * sentinels asks them for the primary each time it connects.
  *
- * Invariants: a link has read as many answers as it has sent commands, or it is closed.  A password
- * never appears in a fault.  A link belongs to one thread at a time. */
+ * Invariants: after an exchange a link has read as many answers as it has sent commands, or it is
+ * closed; who uses redis_send reads the answers before the next exchange.  A password never appears
+ * in a fault.  A link belongs to one thread at a time. */
 #ifndef HF_REDIS_LINK_H
 #define HF_REDIS_LINK_H
 
@@ -36,7 +37,7 @@ struct redis_link {
     struct buf out;   /* commands to be sent */
     size_t first_len; /* length of the first command; if less was sent, the server did nothing */
     size_t n_out;
-    int64_t used_us;     /* when the last exchange began */
+    int64_t used_us;     /* when the last exchange, or redis_drop_stale, began */
     int64_t deadline_us; /* of the next exchange; 0: timeout_ms after its beginning */
     unsigned dials;      /* how often it was connected */
 };

@@ -292,6 +292,101 @@ static void a_later_settlement_that_got_lost_fails_the_next_call(void **state)
     gate_close(g);
 }
 
+/* Tells the time, settles, answers a later settlement after 200 ms, and nothing more. */
+static void *answer_late_once(void *ctx)
+{
+    static const char time[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
+    static const char done[] = ":1700000000000\r\n";
+    static const struct {
+        const char *text;
+        size_t len;
+    } answers[] = {{"+PONG\r\n", 7},
+                   {time, sizeof time - 1},
+                   {done, sizeof done - 1},
+                   {done, sizeof done - 1}};
+    int fd = accept(*(const int *)ctx, NULL, NULL);
+    char data[4096];
+    for (size_t i = 0; i < 4 && read(fd, data, sizeof data) > 0; i++) {
+        if (i == 3)
+            nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        (void)!send(fd, answers[i].text, answers[i].len, MSG_NOSIGNAL);
+    }
+    while (read(fd, data, sizeof data) > 0) {
+    }
+    close(fd);
+    return NULL;
+}
+
+static void late_answers_get_no_second_timeout(void **state)
+{
+    (void)state;
+    enum { TIMEOUT_MS = 300 };
+    bool in_time = false;
+    for (int i = 0; i < TRIES && !in_time; i++) {
+        int listener;
+        char url[64];
+        pthread_t thread;
+        struct wish w;
+        struct gate_seat seat = {EVENT, 1, 5, 60000};
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d", port_free(&listener));
+        hf_check(pthread_create(&thread, NULL, answer_late_once, &listener) == 0);
+        struct gate *g = gate_at(url, TIMEOUT_MS);
+        wish_seats(&w, 1);
+        bool is_sent = gate_settle(g, token_of(1), &seat, 1, NULL, 0, NULL) == HF_DONE &&
+                       gate_settle_later(g, token_of(1), &seat, 1, NULL, 0, NULL) == HF_DONE;
+        int64_t begin_ms = gate_now_ms();
+        assert_int_not_equal(gate_claim(g, token_of(1), &w.c, 1, NULL), HF_DONE);
+        in_time = is_sent && gate_now_ms() - begin_ms <= TIMEOUT_MS + SLACK_MS;
+        gate_close(g);
+        shutdown(listener, SHUT_RDWR); /* for a thread that nobody reached */
+        pthread_join(thread, NULL);
+        close(listener);
+    }
+    assert_true(in_time);
+}
+
+static void *resume_soon(void *ctx)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    redis_server_resume(&gate_server);
+    return ctx;
+}
+
+static void an_entry_counts_from_the_call_that_had_to_wait(void **state)
+{
+    (void)state;
+    struct gate *g = gate_here();
+    pthread_t thread;
+    settle_later(g, (struct gate_seat){EVENT, 1, 5, 60000});
+    redis_server_pause(&gate_server);
+    settle_later(g, (struct gate_seat){EVENT, 2, 6, 60000});
+    hf_check(pthread_create(&thread, NULL, resume_soon, NULL) == 0);
+    int64_t begin_ms = gate_now_ms();
+    settle_later(g, (struct gate_seat){EVENT, 3, 7, 60000});
+    pthread_join(thread, NULL);
+    assert_int_equal(gate_ping(g, NULL), HF_DONE);
+    int64_t passed_ms = gate_now_ms() - begin_ms;
+    assert_true(beside_pttl("seat:{7}:3") <= 60000 - passed_ms + 20);
+    gate_close(g);
+}
+
+static void a_seat_is_freed_although_an_older_answer_was_lost(void **state)
+{
+    (void)state;
+    struct gate *g = gate_here(), *other = gate_here();
+    settle_later(g, (struct gate_seat){EVENT, 1, 5, 60000});
+    redis_server_pause(&gate_server);
+    settle_later(g, (struct gate_seat){EVENT, 2, 6, 60000});
+    redis_server_kill(&gate_server);
+    redis_server_again(&gate_server);
+    beside_hang_up();
+    settle_one(other, token_of(2), (struct gate_seat){EVENT, 1, 5, 60000}); /* it is filled again */
+    settle_one(g, token_of(1), (struct gate_seat){EVENT, 1, 5, 0});
+    assert_int_equal(beside_pttl("seat:{7}:1"), -2);
+    gate_close(g);
+    gate_close(other);
+}
+
 static void a_black_hole_costs_the_timeout_and_no_more(void **state)
 {
     (void)state;
@@ -678,6 +773,9 @@ int main(void)
         gate_test(an_answer_that_was_read_late_shortens_no_entry),
         gate_test(a_later_settlement_without_the_scripts_is_no_failure),
         gate_test(a_later_settlement_that_got_lost_fails_the_next_call),
+        gate_test(late_answers_get_no_second_timeout),
+        gate_test(an_entry_counts_from_the_call_that_had_to_wait),
+        gate_test(a_seat_is_freed_although_an_older_answer_was_lost),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),
         gate_test(a_script_sent_again_gets_no_second_timeout),
         gate_test(a_server_that_closes_the_link_raises_no_signal),

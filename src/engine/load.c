@@ -129,7 +129,8 @@ static enum hf_status load_wanted(struct ledger *l, const struct event *e, struc
 enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
                           struct log_since *since, struct hf_err *err)
 {
-    bool limits_before = e->terms->max_per_owner > 0;
+    bool limits_before = e->terms->max_per_owner > 0, was_ours = e->is_ours;
+    int64_t seq = e->clock.seq;
     e->is_ours = false;
     enum hf_status status = load_wanted(l, e, since, err);
     if (status == HF_OK && catch_up_changes_terms(e, since)) /* last: the view has them then */
@@ -138,6 +139,7 @@ enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
         return status;
     bool limits_now = e->terms->max_per_owner > 0; /* what owners have booked is not counted yet */
     e->stale |= (limits_now && !limits_before) || !catch_up(view, e, since);
+    e->is_ours = was_ours && !e->stale && e->clock.seq == seq; /* there was nothing to catch up */
     return HF_OK;
 }
 

@@ -19,8 +19,9 @@ describe('trouble with the gate', () => {
   // Asserts that both servers grant and refuse by the ledger while the gate is `broken`, and recover by themselves.
   async function goesOnWithout(site, breakIt, heal) {
     const { one, two, event } = site;
-    const early = await site.assertOneOwner('S-A-1');
     const errors = await one.metric('holdfast_gate_errors_total') ?? 0;
+    await recovered(one); // if it has just missed its gate, on a busy machine, it does not ask it again at once
+    const early = await site.assertOneOwner('S-A-1');
     await breakIt();
     for (let i = 2; i <= 6; i++) {
       const { answer, ms } = await timed(one.hold(event, `S-A-${i}`));
@@ -38,7 +39,6 @@ describe('trouble with the gate', () => {
     assert.equal((await two.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
     await until('it says what is missing', () => isDegraded(one));
     assert.equal((await readiness(one)).status, 200);
-    // A server that had just missed its gate, on a busy machine, does not ask it again at once.
     await until('errors are counted', async () => await one.metric('holdfast_gate_errors_total') > errors);
 
     await heal();
@@ -125,20 +125,34 @@ describe('trouble with the gate', () => {
   });
 
   it('is asked about an event that another server has written to, and about no other', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ args: RECONCILE });
     const { one, two, event } = site;
-    const exchangesFor = async (number) => {
-      const before = await one.metric('holdfast_gate_exchanges_total') ?? 0;
-      await one.grant(event, `S-A-${number}`);
-      await until('the gate knows the hold', () => /^\d+$/.test(site.seatKeys()[site.seatKey(number - 1)]));
-      return await one.metric('holdfast_gate_exchanges_total') - before;
+    let seat = 0;
+    const nextSeat = () => `S-A-${++seat}`;
+    const metric = async (name) => await one.metric(name) ?? 0;
+    // Exchanges for one hold; measured again if Redis stood still, since the gate was not asked then.
+    const exchanges = async (happened) => {
+      for (;;) {
+        await recovered(one);
+        const errors = await metric('holdfast_gate_errors_total');
+        await happened?.();
+        const before = await metric('holdfast_gate_exchanges_total');
+        await one.grant(event, nextSeat());
+        await until('the gate knows the hold', () => /^\d+$/.test(site.seatKeys()[site.seatKey(seat - 1)]));
+        const after = await metric('holdfast_gate_exchanges_total');
+        if (await metric('holdfast_gate_errors_total') === errors) return after - before;
+      }
     };
-    assert.equal(await exchangesFor(1), 2, 'a claim and a settlement, since it does not know yet');
-    assert.equal(await exchangesFor(2), 1, 'a settlement');
-    await two.grant(event, 'S-A-3');
-    await until('it has heard of it', async () => (await one.counts(event)).held === 3);
-    assert.equal(await exchangesFor(4), 2, 'a claim and a settlement');
-    assert.equal(await exchangesFor(5), 1, 'a settlement');
+    const anotherWrites = async () => {
+      const { held } = await one.counts(event);
+      await two.grant(event, nextSeat());
+      await until('it has heard of it', async () => (await one.counts(event)).held === held + 1);
+    };
+    await one.grant(event, nextSeat());
+    await sleep(1500); // the reconciler has looked at it meanwhile, which is no reason to ask
+    assert.equal(await exchanges(), 1, 'a settlement');
+    assert.equal(await exchanges(anotherWrites), 2, 'a claim and a settlement');
+    assert.equal(await exchanges(), 1, 'a settlement');
     await site.done();
   });
 
@@ -162,11 +176,12 @@ describe('the reconciler', () => {
     const site = await backends.shared({ args: RECONCILE });
     const { two, event } = site;
     const sold = await two.grant(event, 'S-A-1');
-    // This is the first test of these servers: nothing was repaired before.
     const repairs = async () => (await Promise.all(site.servers.map((server) => server.metric('holdfast_reconcile_repairs_total')))).reduce((sum, n) => sum + (n ?? 0), 0);
     await until('the gate has the hold', () => Object.keys(site.seatKeys()).length === 1);
+    await sleep(1000); // if the gate stood still, the reconciler wrote the hold there, and counts that
+    const before = await repairs();
     await sleep(1500);
-    assert.equal(await repairs(), 0, 'nothing to repair in a gate that is right');
+    assert.equal(await repairs(), before, 'nothing to repair in a gate that is right');
 
     const held = site.seatKeys();
     const [key] = Object.keys(held);
@@ -177,7 +192,7 @@ describe('the reconciler', () => {
       const now = site.seatKeys();
       return Object.keys(now).length === 1 && now[key] === held[key];
     });
-    await until('the repairs are counted', async () => await repairs() >= 3);
+    await until('the repairs are counted', async () => await repairs() >= before + 3);
     const kinds = (await Promise.all(site.servers.map((server) => server.get('/metrics')))).map(({ text }) => text).join('');
     assert.match(kinds, /holdfast_reconcile_repairs_total\{kind="[a-z_]+"\} [1-9]/);
     await two.grant(event, 'S-A-8'); // seat 7, which only the gate believed to be held

@@ -548,6 +548,53 @@ static void transactions_on_different_events_do_not_wait_for_each_other(void **s
     call_close(&second);
 }
 
+/* ---- commands that come while a batch has its locks ---- */
+
+struct latecomers {
+    struct hall *hall;
+    struct call *calls[4];
+    bool have_come;
+};
+
+static void come(void *ctx, enum sim_call call)
+{
+    struct latecomers *l = ctx;
+    if (call != SIM_BATCH_READ || l->have_come)
+        return;
+    l->have_come = true;
+    for (int i = 0; i < 4; i++)
+        server_put(l->hall->a, l->calls[i]);
+}
+
+static void what_needs_rows_waits_for_the_next_batch(void **state)
+{
+    struct hall *h = *state;
+    struct call first, keyed, plain, same, last;
+    struct latecomers late = {.hall = h, .calls = {&keyed, &plain, &same, &last}};
+    ask_create(&first.ask, h->at_a, 3);
+    ask_create(&keyed.ask, h->at_a, 4);
+    ask_key(&keyed.ask, "key", "seat 4");
+    ask_create(&plain.ask, h->at_a, 5);
+    ask_create(&same.ask, h->at_a, 4); /* came after the keyed one, and overtakes it */
+    ask_create(&last.ask, h->at_a, 3);
+    server_put(h->a, &first);
+    sim_ledger_hook(h->world.ledger, come, &late);
+    server_turn(h->a);
+    sim_ledger_hook(h->world.ledger, NULL, NULL);
+    assert_int_equal(first.answers, 1);
+    assert_int_equal(plain.ask.c.verdict, VERDICT_CREATED);
+    assert_int_equal(same.ask.c.verdict, VERDICT_CREATED);
+    assert_int_equal(last.ask.c.verdict, VERDICT_SEAT_TAKEN);
+    assert_int_equal(keyed.answers, 0);
+    assert_int_equal(worker_sleep_us(&h->a->engine->workers[h->key % h->a->engine->n_workers]), 0);
+    server_turn(h->a);
+    assert_int_equal(keyed.answers, 1);
+    assert_int_equal(keyed.ask.c.verdict, VERDICT_SEAT_TAKEN);
+    struct call *all[] = {&first, &keyed, &plain, &same, &last};
+    for (size_t i = 0; i < 5; i++)
+        call_close(all[i]);
+}
+
 /* ---- anything at all ---- */
 
 static void random_turns(void **state)
@@ -585,6 +632,7 @@ int main(void)
         hall_test(a_server_that_read_first_keeps_the_other_out_until_it_has_committed),
         hall_test(a_batch_whose_lock_was_lost_is_rolled_back_and_judged_again),
         hall_test(transactions_on_different_events_do_not_wait_for_each_other),
+        hall_test(what_needs_rows_waits_for_the_next_batch),
         cmocka_unit_test(random_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

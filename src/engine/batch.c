@@ -1,7 +1,7 @@
 /* A batch on its way, in straight-line code on its worker's thread:
  *     claim -> lock and read -> catch up -> decide -> write -> commit -> publish -> reply -> settle
  *
- * Load makes batches larger, so one commit serves hundreds of buyers.  A batch that frees places
+ * Load makes batches larger, so one commit serves hundreds of buyers.  A batch that frees seats
  * settles before it replies, so that no gate refuses what was just given back.  Keeps I7: nothing
  * is shown or answered before the commit, and everything is taken back when it fails. */
 #include "engine/batch.h"

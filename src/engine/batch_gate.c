@@ -29,9 +29,9 @@ static bool gate_is_used(const struct worker *w)
 }
 
 /* Adds a claim on what a hold names.  Of an event that only this worker writes, the gate knows
- * nothing that the view does not know.  Seats that the worker is to choose are not known yet, an
- * event that is closed refuses every hold by itself, and the gate knows nothing of channels and of
- * holds to be resumed. */
+ * hardly more than the view, and the ledger decides anyway.  Seats that the worker is to choose
+ * are not known yet, an event that is closed refuses every hold by itself, and the gate knows
+ * nothing of channels and of holds to be resumed. */
 static void put_claim(struct worker *w, struct command *c)
 {
     const struct hold_create *op = &c->create;

@@ -292,29 +292,47 @@ static void a_later_settlement_that_got_lost_fails_the_next_call(void **state)
     gate_close(g);
 }
 
-/* Tells the time, settles, answers a later settlement after 200 ms, and nothing more. */
-static void *answer_late_once(void *ctx)
+/* A server that gives these answers, the last one after a pause, and nothing more, which no real
+ * server does on demand. */
+#define ANSWERS_MAX 4
+#define TIME_ANSWER "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
+#define SETTLED_ANSWER ":1700000000000\r\n"
+struct told_server {
+    const char *answers[ANSWERS_MAX + 1]; /* up to NULL */
+    long pause_ms;
+    int listener;
+    char url[64];
+    pthread_t thread;
+};
+
+static void *answer_as_told(void *ctx)
 {
-    static const char time[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
-    static const char done[] = ":1700000000000\r\n";
-    static const struct {
-        const char *text;
-        size_t len;
-    } answers[] = {{"+PONG\r\n", 7},
-                   {time, sizeof time - 1},
-                   {done, sizeof done - 1},
-                   {done, sizeof done - 1}};
-    int fd = accept(*(const int *)ctx, NULL, NULL);
+    const struct told_server *s = ctx;
+    int fd = accept(s->listener, NULL, NULL);
     char data[4096];
-    for (size_t i = 0; i < 4 && read(fd, data, sizeof data) > 0; i++) {
-        if (i == 3)
-            nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
-        (void)!send(fd, answers[i].text, answers[i].len, MSG_NOSIGNAL);
+    for (size_t i = 0; s->answers[i] && read(fd, data, sizeof data) > 0; i++) {
+        if (!s->answers[i + 1])
+            nanosleep(&(struct timespec){.tv_nsec = 1000000 * s->pause_ms}, NULL);
+        (void)!send(fd, s->answers[i], strlen(s->answers[i]), MSG_NOSIGNAL); /* or it was left */
     }
     while (read(fd, data, sizeof data) > 0) {
     }
     close(fd);
     return NULL;
+}
+
+static void told_server_start(struct told_server *s)
+{
+    snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", port_free(&s->listener));
+    hf_check(pthread_create(&s->thread, NULL, answer_as_told, s) == 0);
+}
+
+/* After its clients have left. */
+static void told_server_stop(struct told_server *s)
+{
+    shutdown(s->listener, SHUT_RDWR); /* if nobody came */
+    pthread_join(s->thread, NULL);
+    close(s->listener);
 }
 
 static void late_answers_get_no_second_timeout(void **state)
@@ -323,14 +341,12 @@ static void late_answers_get_no_second_timeout(void **state)
     enum { TIMEOUT_MS = 300 };
     bool in_time = false;
     for (int i = 0; i < TRIES && !in_time; i++) {
-        int listener;
-        char url[64];
-        pthread_t thread;
-        struct wish w;
+        struct told_server s = {
+            .answers = {"+PONG\r\n", TIME_ANSWER, SETTLED_ANSWER, SETTLED_ANSWER}, .pause_ms = 200};
         struct gate_seat seat = {EVENT, 1, 5, 60000};
-        snprintf(url, sizeof url, "redis://127.0.0.1:%d", port_free(&listener));
-        hf_check(pthread_create(&thread, NULL, answer_late_once, &listener) == 0);
-        struct gate *g = gate_at(url, TIMEOUT_MS);
+        struct wish w;
+        told_server_start(&s);
+        struct gate *g = gate_at(s.url, TIMEOUT_MS);
         wish_seats(&w, 1);
         bool is_sent = gate_settle(g, token_of(1), &seat, 1, NULL, 0, NULL) == HF_DONE &&
                        gate_settle_later(g, token_of(1), &seat, 1, NULL, 0, NULL) == HF_DONE;
@@ -338,9 +354,7 @@ static void late_answers_get_no_second_timeout(void **state)
         assert_int_not_equal(gate_claim(g, token_of(1), &w.c, 1, NULL), HF_DONE);
         in_time = is_sent && gate_now_ms() - begin_ms <= TIMEOUT_MS + SLACK_MS;
         gate_close(g);
-        shutdown(listener, SHUT_RDWR); /* for a thread that nobody reached */
-        pthread_join(thread, NULL);
-        close(listener);
+        told_server_stop(&s);
     }
     assert_true(in_time);
 }
@@ -411,47 +425,23 @@ static void a_black_hole_costs_the_timeout_and_no_more(void **state)
     gate_close(g);
 }
 
-/* A server that greets, tells the time, says after 150 ms that it does not know the script, and then
- * nothing more, which no real server does on demand. */
-static void *forget_and_hang(void *ctx)
-{
-    int listener = *(const int *)ctx, fd = accept(listener, NULL, NULL);
-    char data[4096];
-    hf_check(fd >= 0);
-    static const char time[] = "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n";
-    if (read(fd, data, sizeof data) > 0 && send(fd, "+PONG\r\n", 7, MSG_NOSIGNAL) == 7 &&
-        read(fd, data, sizeof data) > 0 &&
-        send(fd, time, sizeof time - 1, MSG_NOSIGNAL) == sizeof time - 1 &&
-        read(fd, data, sizeof data) > 0) {
-        usleep(150000);
-        (void)!send(fd, "-NOSCRIPT no\r\n", 14, MSG_NOSIGNAL); /* it may have been given up */
-        while (read(fd, data, sizeof data) > 0) {
-        }
-    }
-    close(fd);
-    return NULL;
-}
-
 static void a_script_sent_again_gets_no_second_timeout(void **state)
 {
     (void)state;
     enum { TIMEOUT_MS = 300 };
     bool in_time = false;
     for (int i = 0; i < TRIES && !in_time; i++) {
-        int listener;
-        char url[64];
-        pthread_t thread;
+        struct told_server s = {.answers = {"+PONG\r\n", TIME_ANSWER, "-NOSCRIPT no\r\n"},
+                                .pause_ms = 150};
         struct wish w;
-        snprintf(url, sizeof url, "redis://127.0.0.1:%d", port_free(&listener));
-        hf_check(pthread_create(&thread, NULL, forget_and_hang, &listener) == 0);
-        struct gate *g = gate_at(url, TIMEOUT_MS);
+        told_server_start(&s);
+        struct gate *g = gate_at(s.url, TIMEOUT_MS);
         wish_seats(&w, 1);
         int64_t begin_ms = gate_now_ms();
         enum hf_result result = gate_claim(g, token_of(1), &w.c, 1, NULL);
         int64_t took_ms = gate_now_ms() - begin_ms;
         gate_close(g);
-        pthread_join(thread, NULL);
-        close(listener);
+        told_server_stop(&s);
         in_time = is_in_time(took_ms, TIMEOUT_MS) && result == HF_UNKNOWN;
     }
     assert_true(in_time);

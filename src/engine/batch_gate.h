@@ -13,7 +13,7 @@
 /* Before the ledger: commands that the gate refuses are answered and taken out of `commands`. */
 void batch_gate_claim(struct worker *w, struct command **commands, size_t *n);
 /* After the ledger, while the commands are still ours: gathers what the gate is to hear.  Returns
- * true if some place is free again, which the gate must know before the answers are sent. */
+ * true if some seat is free again, which the gate must know before the answers are sent. */
 bool batch_gate_prepare(struct worker *w, bool committed);
 /* Tells the gate what was gathered, and waits until it has done it if `waits`. */
 void batch_gate_settle(struct worker *w, bool waits);

@@ -15,7 +15,7 @@
  *
  * Every call but gate_scan and gate_settle_later is one exchange; one more if Redis has forgotten
  * the scripts, and one more to ask for its clock, first and after every failure.  A call fails
- * with HF_UNREACHABLE or HF_UNKNOWN, which mean the same to the caller: go on without the gate. 
+ * with HF_UNREACHABLE or HF_UNKNOWN, which mean the same to the caller: go on without the gate.
  * The next call connects again. */
 #ifndef HF_GATE_GATE_H
 #define HF_GATE_GATE_H

@@ -4,8 +4,8 @@
  * sentinels asks them for the primary each time it connects.
  *
  * Invariants: after an exchange a link has read as many answers as it has sent commands, or it is
- * closed; who uses redis_send reads the answers before the next exchange.  A password never appears
- * in a fault.  A link belongs to one thread at a time. */
+ * closed; whoever uses redis_send reads the answers before the next exchange.  A password never
+ * appears in a fault.  A link belongs to one thread at a time. */
 #ifndef HF_REDIS_LINK_H
 #define HF_REDIS_LINK_H
 

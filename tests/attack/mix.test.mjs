@@ -50,7 +50,7 @@ class Buyer {
       const payload = body && JSON.stringify(body);
       const req = http.request({ host: this.address.host, port: this.address.port, method, path, agent: this.agent, headers: { Host: 'localhost', ...headers, ...(payload ? { 'Content-Length': Buffer.byteLength(payload) } : {}) } }, (res) => {
         let text = '';
-        res.on('data', (data) => { text += data; }).on('error', reject).on('end', () => resolve({ status: res.statusCode, text }));
+        res.setEncoding('utf8').on('data', (data) => { text += data; }).on('error', reject).on('end', () => resolve({ status: res.statusCode, text }));
       });
       req.on('error', reject);
       req.end(payload);

@@ -26,7 +26,7 @@ function request(port, method, target, body, headers = {}) {
     const req = https.request({ host: '127.0.0.1', port, method, path: target, rejectUnauthorized: false, agent: false, headers, localAddress: '127.0.0.2' }, (res) => {
       let text = '';
       const answer = () => resolve({ status: res.statusCode, headers: res.headers, get text() { return text; }, close: () => req.destroy() });
-      res.on('data', (data) => { text += data; });
+      res.setEncoding('utf8').on('data', (data) => { text += data; });
       res.on('error', () => {});
       if (/event-stream/.test(res.headers['content-type'])) answer();
       else res.on('end', answer);

@@ -106,8 +106,8 @@ export function launch(command, args, { endSignal = 'SIGKILL', ...options } = {}
   child.endSignal = endSignal;
   const run = { child, pid: child.pid, stdout: '', stderr: '', ended: null };
   children.add(child);
-  child.stdout?.on('data', (data) => { run.stdout += data; });
-  child.stderr?.on('data', (data) => { run.stderr += data; });
+  child.stdout?.setEncoding('utf8').on('data', (data) => { run.stdout += data; }); // a character may come in two pieces
+  child.stderr?.setEncoding('utf8').on('data', (data) => { run.stderr += data; });
   run.done = new Promise((resolve, reject) => {
     child.once('error', (error) => { children.delete(child); reject(error); });
     child.once('close', (code, signal) => {

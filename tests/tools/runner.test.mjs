@@ -42,6 +42,9 @@ async function run(dir, words, env) {
   return { code, text: runner.stdout + runner.stderr };
 }
 
+// Waits until the process whose number is in the file has gone; a process that was killed goes when the kernel gets to it.
+const goes = (dir, file) => until(`${file} is gone`, () => isGone(Number(fs.readFileSync(path.join(dir, file), 'utf8'))));
+
 it('a port belongs to the test process that got it, while nothing listens there', async () => {
   const port = await freePort();
   assert.equal(await claimPort(port), false);
@@ -85,7 +88,7 @@ describe('the runner', { concurrency: 4 }, () => {
     const { code, text } = await run(dir, [], { TEST_TIME_FACTOR: '0.1' });
     assert.equal(code, 1);
     assert.match(text, /stuck\.test\.mjs: FAILED: exceeded its limit/);
-    assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))), 'what it started is gone');
+    await goes(dir, 'pid');
   });
 
   it('a server left running is a failure, and is ended', async () => {
@@ -100,7 +103,7 @@ describe('the runner', { concurrency: 4 }, () => {
     const { code, text } = await run(dir, [], { TEST_TIME_FACTOR: '0.1' });
     assert.equal(code, 1);
     assert.match(text, /leaves\.test\.mjs: FAILED: left processes behind: sleep \(\d+\)/);
-    assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))));
+    await goes(dir, 'pid');
   });
 
   it('files that a test leaves behind are gone with the run', async () => {
@@ -231,7 +234,7 @@ describe('the runner', { concurrency: 4 }, () => {
     await until('the suites run', () => wrote('long') && wrote('lingers'));
     runner.child.kill('SIGINT');
     assert.equal((await runner.done).code, 1);
-    for (const name of ['long', 'lingers']) assert.ok(isGone(Number(wrote(name))), name);
+    for (const name of ['long', 'lingers']) await goes(dir, name);
     assert.equal(wrote('next'), '');
   });
 });

@@ -31,6 +31,8 @@
  *   {slow}          nothing, but the statement may take minutes; others are ended after seconds
  *   {or_surprise}   at the end of an INSERT that only expect_many runs: a row that exists already
  *                   makes it a surprise
+ *   {or_conflict}   at the end of a SELECT that only expect_many runs, on a database in a network:
+ *                   another number of rows than expected is a conflict, not a surprise
  *   {may_be_lost}   at the end of a RETURNING list: if it returns a row, the commit of this
  *                   transaction does not wait for the disk, and the end of the database's machine
  *                   may undo it.  SQLite waits all the same
@@ -38,8 +40,8 @@
  *
  * Exchanges.  A database in a network is asked as seldom as possible: begin, query_many and
  * expect_many may be sent later than they are called, but before the next answer is read.  So start
- * all queries, then step through each, and a transaction costs two exchanges; or one, if a single
- * statement decides (run, run_locked).
+ * all queries, then step through each, and a transaction costs two exchanges; or one, if it reads
+ * nothing, or if a single statement decides (run, run_locked).
  *
  * Isolation.  Each statement of a writer's or a shared connection's transaction sees what is
  * committed when it begins.  Transactions of other connections see one moment, that of their first

@@ -1,6 +1,7 @@
 /* PostgreSQL behind db.h.  Any number of servers and readers have connections of their own.  Row
  * locks ({lock}), the conditions in every write and the counts that expect_many checks keep them
- * apart.  A batch is two exchanges: BEGIN with all its reads, then all its writes with the COMMIT.
+ * apart.  A batch is two exchanges: BEGIN with all its reads, then all its writes with the COMMIT;
+ * or one, without reads.
  *
  * This file has transactions, the clock, advisory locks and opening.  Statements are in
  * postgres_stmt.c; they are queued on the pipeline of a connection (postgres_pipeline.c), which is
@@ -39,6 +40,7 @@ static const struct template_fragment fragments[] = {
     {"joined", "string_agg"},
     {"hex", "encode(%, 'hex')"},
     {"or_surprise", ""},
+    {"or_conflict", ""},
     {"may_be_lost", ", set_config('synchronous_commit', 'off', true)"},
     {NULL, NULL},
 };

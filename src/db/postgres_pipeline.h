@@ -41,6 +41,7 @@ struct pg_stmt {
     const char *name; /* on the server; NULL: the text, if that is one word, or the id */
     struct template_params params;
     bool or_surprise;         /* an INSERT that fails on a row that exists already */
+    bool or_conflict;         /* a SELECT whose count, if it is wrong, is a conflict */
     unsigned prepared;        /* generation of the connection on which it is prepared */
     unsigned expect_prepared; /* the same for its form that counts */
     size_t waiting;           /* number of entries whose answer it wants */

@@ -10,12 +10,12 @@
 
 /* expect_many: the COMMIT is in the same segment, so an error keeps it from running.  A wrong count
  * has to be an error of the server, and so it divides by zero.  The expected count is the last
- * parameter. */
-#define EXPECT_FORM                                                                                \
-    "WITH w AS (%s RETURNING 1) SELECT 1 / CAST(COUNT(*) = $%d::bigint AS int) FROM w"
+ * parameter.  What changes rows returns them; {or_conflict} stands at the end of a SELECT. */
+#define EXPECT_FORM "WITH w AS (%s%s) SELECT 1 / CAST(COUNT(*) = $%d::bigint AS int) FROM w"
 /* An INSERT that says {or_surprise} needs no counting: it inserts all its rows, or fails on one
  * that exists already.  (ON CONFLICT would write each row twice.) */
 #define OR_SURPRISE "{or_surprise}"
+#define OR_CONFLICT "{or_conflict}"
 #define PLAN_EVERY_US 2000000
 
 /* ---- preparing ---- */
@@ -39,6 +39,7 @@ enum hf_status pg_prepare(struct db *base, const char *sql, struct db_stmt **ret
                              .id = ++db->n_stmts,
                              .text = text.data,
                              .or_surprise = strstr(sql, OR_SURPRISE) != NULL,
+                             .or_conflict = strstr(sql, OR_CONFLICT) != NULL,
                              .params = params};
     db->stmts = stmt;
     *ret_stmt = &stmt->stmt;
@@ -106,7 +107,8 @@ static bool send_prepare(struct pg_stmt *stmt, bool expects)
     name_of(stmt, expects, name);
     struct buf text = {0};
     if (expects)
-        buf_printf(&text, EXPECT_FORM, stmt->text, params->n + 1);
+        buf_printf(&text, EXPECT_FORM, stmt->text, stmt->or_conflict ? "" : " RETURNING 1",
+                   params->n + 1);
     else
         buf_str(&text, stmt->text);
     buf_char(&text, '\0');

@@ -72,6 +72,7 @@ static const struct template_fragment fragments[] = {
     {"joined", "group_concat"},
     {"hex", "hex(%)"},
     {"or_surprise", "ON CONFLICT DO NOTHING"},
+    {"or_conflict", ""},
     {"may_be_lost", ""},
     {NULL, NULL},
 };

@@ -1,5 +1,5 @@
 /* What a batch reads under its locks: clock rows, the time, stored answers, holds and bookings, and
- * what other servers wrote since.  All queries are started before the first answer is stepped
+ * what other servers wrote since; or what it assumes instead of reading it.  All queries are started before the first answer is stepped
  * through, so that a database in a network is asked once (see db.h).  Called by the worker; the
  * follower uses ledger_follow. */
 #include <stdlib.h>
@@ -326,6 +326,41 @@ enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct 
         (status = collect_since(&reads, &r->since, err)) != HF_OK)
         return status;
     return collect_wanted(&reads, r, err);
+}
+
+/* Adds a condition to the transaction. */
+static enum hf_status assume(struct ledger *l, enum statement which, size_t n, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_stmt(l, which, &stmt, err);
+    if (status == HF_OK)
+        status = stmt->driver->expect_many(stmt, "what was assumed", l->args.v, n, err);
+    vec_clear(&l->args);
+    return status;
+}
+
+enum hf_status ledger_batch_assume(struct ledger *l, const struct batch_read *r, struct hf_err *err)
+{
+    enum hf_status status;
+    hf_check(ledger_has_others(l) && !r->holds.n && !r->webhooks.n);
+    vec_clear(&l->args);
+    for (size_t i = 0; i < r->clocks.n; i++) {
+        ledger_arg_int(l, r->clocks.v[i].event);
+        ledger_arg_int(l, r->clocks.v[i].seq);
+        ledger_arg_int(l, r->clocks.v[i].fence);
+        ledger_arg_int(l, r->now);
+    }
+    if ((status = assume(l, ST_CLOCK_ASSUME, r->clocks.n, err)) != HF_OK)
+        return status;
+    ledger_arg_int(l, r->now);
+    ledger_arg_int(l, LEDGER_ASSUME_LATE_MS);
+    if ((status = assume(l, ST_NOW_ASSUME, 1, err)) != HF_OK)
+        return status;
+    for (size_t i = 0; i < r->keys.n; i++) {
+        ledger_arg(l, db_bytes(r->keys.v[i].hash, KEY_HASH_SIZE));
+        ledger_arg_int(l, r->now - KEY_KEPT_MS);
+    }
+    return assume(l, ST_KEY_ASSUME, r->keys.n, err);
 }
 
 enum hf_status ledger_follow(struct ledger *l, struct batch_read *r, struct hf_err *err)

@@ -4,7 +4,7 @@
  * The ledger knows SQL and rows, and nothing of views, commands or HTTP.
  *
  *   session.c       opening, transactions, the clock, notifications, the advisory lock
- *   batch_read.c    what a batch reads under its locks
+ *   batch_read.c    what a batch reads under its locks, or assumes instead
  *   batch_memory.c  the memory of such reads
  *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
@@ -75,6 +75,17 @@ struct batch_read {
 #define LEDGER_SINCE_MAX 20000
 HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
                                              struct hf_err *err);
+/* On a shared database, in place of ledger_batch_read: asks for nothing.  The batch is decided at
+ * the time r->now on what the view has, and the commit fails with HF_LEDGER_CONFLICT unless all of
+ * this holds when the database gets to it, from when on the clock rows are locked:
+ *   - r->clocks are the clock rows' seqs and fences, no row is ahead of r->now, and no other
+ *     transaction has one of them locked: this one does not wait for it;
+ *   - the database's time is r->now, or later by at most LEDGER_ASSUME_LATE_MS;
+ *   - no answer younger than KEY_KEPT_MS is stored under r->keys.
+ * r->holds and r->webhooks are empty: what needs rows has to read them. */
+#define LEDGER_ASSUME_LATE_MS 50
+HF_MUST_USE enum hf_status ledger_batch_assume(struct ledger *l, const struct batch_read *r,
+                                               struct hf_err *err);
 /* Fills only r->since, without locks and outside of a transaction.  The rows of an event's log have
  * no gap, since its commits follow one another; the holds may be those of a later moment. */
 HF_MUST_USE enum hf_status ledger_follow(struct ledger *l, struct batch_read *r,

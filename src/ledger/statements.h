@@ -32,12 +32,21 @@
                   "{, rows(event bigint)} WHERE c.event = r.event ORDER BY c.event{lock}")         \
     X(CLOCK_READ, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
                   "{, rows(event bigint)} WHERE c.event = r.event")                                \
+    X(CLOCK_ASSUME,                                                                                \
+      "SELECT c.event FROM event_clock c"                                                          \
+      "{, rows(event bigint, seq bigint, fence bigint, now bigint)} WHERE c.event = r.event"       \
+      " AND c.seq = r.seq AND c.fence = r.fence AND c.now <= r.now"                                \
+      " ORDER BY c.event{lock_idle}{or_conflict}")                                                 \
     X(NOW, "SELECT {now}")                                                                         \
+    X(NOW_ASSUME, "SELECT 1 WHERE {now} >= r.now AND {now} <= r.now + r.late{or_conflict}"         \
+                  "{args(now bigint, late bigint)}")                                               \
     X(CLOCK_WRITE, "UPDATE event_clock SET seq = r.seq, fence = r.fence, now = r.now"              \
                    "{ FROM rows(event bigint, seq_before bigint, fence_before bigint, seq bigint," \
                    " fence bigint, now bigint)}"                                                   \
                    " WHERE event_clock.event = r.event AND event_clock.seq = r.seq_before"         \
                    " AND event_clock.fence = r.fence_before AND event_clock.now <= r.now")         \
+    X(FENCE_SKIP, "UPDATE event_clock SET fence = fence + 1{ FROM rows(event bigint)}"             \
+                  " WHERE event_clock.event = r.event")                                            \
     X(CLOCK_INSERT, "INSERT INTO event_clock (event, seq, fence, now)"                             \
                     " VALUES (r.event, 1, 0, r.now){args(event bigint, now bigint)}")              \
     X(CLOCK_MAX, "SELECT COALESCE(MAX(now), 0) FROM event_clock")                                  \
@@ -377,6 +386,9 @@
                    "{ FROM rows(hash bytes, body text)} WHERE idempotency.hash = r.hash")          \
     X(KEY_READ, "SELECT r.i, k.request, k.http_status, k.body, k.created_at FROM idempotency k"    \
                 "{, rows(i bigint, hash bytes)} WHERE k.hash = r.hash")                            \
+    X(KEY_ASSUME, "SELECT 1{ FROM rows(hash bytes, since bigint)} WHERE NOT EXISTS (SELECT 1"      \
+                  " FROM idempotency k WHERE k.hash = r.hash AND k.created_at > r.since)"          \
+                  "{or_conflict}")                                                                 \
     X(KEY_INSERT,                                                                                  \
       "INSERT INTO idempotency {values(hash bytes, request bytes, http_status bigint, body text,"  \
       " created_at bigint, hold bigint)} ON CONFLICT (hash)"                                       \

@@ -20,7 +20,11 @@
 
 /* The most other due holds that a batch with commands ends; see EXPIRE_MAX. */
 #define EXPIRE_MAX_BUSY 16
-#define CONFLICT_TRIES 5  /* of a batch that met other servers' transactions */
+#define CONFLICT_TRIES 5 /* of a batch that met other servers' transactions */
+/* A batch asks the ledger first unless this many in a row found its events as the view had them ... */
+#define ASSUME_AFTER 4
+#define ASSUME_TIME_US                                                                             \
+    1000000               /* ... and one of them has read the ledger's clock within this time */
 #define RESOLVE_TRIES 100 /* to find out about a lost COMMIT: 5 s in all */
 #define RESOLVE_PAUSE_US 50000
 #define LOG_EVERY_US 1000000 /* that the ledger fails */
@@ -115,7 +119,7 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         struct event *e = d->events.v[i];
         const struct clock_row *row = locked_row(&w->read, e);
         bool moved = row->seq != e->clock.seq || row->fence != e->clock.fence;
-        e->is_ours = !moved && !e->stale;
+        e->unmoved = moved || e->stale ? 0 : e->unmoved + 1;
         if (moved && !e->stale && w->engine->has_others) {
             enum hf_status status = load_since(w->ledger, w->view, e, &w->read.since, err);
             if (status != HF_OK)
@@ -133,6 +137,14 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
     return HF_OK;
 }
 
+/* The ledger was asked after `before_ms`, when its time was at most `now`, and the view is exact. */
+static void note_contact(struct worker *w, int64_t before_ms, int64_t now)
+{
+    atomic_store_explicit(&w->engine->contact_ms, before_ms, memory_order_relaxed);
+    for (size_t i = 0; i < w->decision.events.n; i++)
+        atomic_store_explicit(&w->decision.events.v[i]->confirmed_ms, now, memory_order_relaxed);
+}
+
 static enum hf_status lock_and_read(struct worker *w, struct command *const *commands, size_t n,
                                     struct hf_err *err)
 {
@@ -146,15 +158,62 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
     if (status != HF_OK)
         return status;
     w->decision.now = w->read.now;
+    w->offset_read_us = clock_boot_us(e->config.clock);
+    w->offset_us = w->read.now * 1000 - w->offset_read_us;
     note_time(e, w->read.now, before_ms);
-    atomic_store_explicit(&e->contact_ms, before_ms, memory_order_relaxed);
     status = make_exact(w, err);
-    if (status != HF_OK)
-        return status;
+    if (status == HF_OK)
+        note_contact(w, before_ms, confirmed_ms);
+    return status;
+}
+
+/* ---- one exchange instead of two ---- */
+
+/* Does the command decide on nothing but the view?  The answer under its key, if it has one, is
+ * assumed not to be stored. */
+static bool needs_no_rows(struct command *c)
+{
+    struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
+    return c->event && c->kind != CMD_EVENT_CREATE && !command_wants(c, wanted);
+}
+
+/* May the batch be decided on what the view has, without asking the ledger first?  If nobody else
+ * has written to its events of late, the ledger would only say so. */
+static bool may_assume(struct worker *w, struct command *const *commands, size_t n)
+{
+    int64_t age_us = clock_boot_us(w->engine->config.clock) - w->offset_read_us;
+    if (!w->engine->has_others || age_us > ASSUME_TIME_US)
+        return false;
     for (size_t i = 0; i < w->decision.events.n; i++)
-        atomic_store_explicit(&w->decision.events.v[i]->confirmed_ms, confirmed_ms,
-                              memory_order_relaxed);
-    return HF_OK;
+        if (w->decision.events.v[i]->stale || w->decision.events.v[i]->unmoved < ASSUME_AFTER)
+            return false;
+    for (size_t i = 0; i < n; i++)
+        if (!needs_no_rows(commands[i]))
+            return false;
+    return true;
+}
+
+/* Lets the commit fail unless the view is exact.  The batch is decided at a time that the ledger's
+ * clock has reached already. */
+static enum hf_status assume(struct worker *w, struct command *const *commands, size_t n,
+                             struct hf_err *err)
+{
+    struct decision *d = &w->decision;
+    choose_reads(w, commands, n);
+    w->read.now = (clock_boot_us(w->engine->config.clock) + w->offset_us) / 1000;
+    for (size_t i = 0; i < d->events.n; i++)
+        if (d->events.v[i]->clock.now > w->read.now)
+            w->read.now = d->events.v[i]->clock.now;
+    d->now = w->read.now;
+    enum hf_status status = ledger_begin(w->ledger, err);
+    return status == HF_OK ? ledger_batch_assume(w->ledger, &w->read, err) : status;
+}
+
+/* Lets some batches after this one ask the ledger first. */
+static void assume_no_more(struct worker *w)
+{
+    for (size_t i = 0; i < w->decision.events.n; i++)
+        w->decision.events.v[i]->unmoved = 0;
 }
 
 /* May the command join a batch whose events are locked already?  What needs rows would cost another
@@ -269,7 +328,10 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
 static enum hf_status commit(struct worker *w, struct hf_err *err)
 {
     struct decision *d = &w->decision;
-    if (!decision_has_effects(d) && !w->created) {
+    bool effects = decision_has_effects(d) || w->created;
+    if (!effects && w->assumed) /* without a commit nothing says whether the assumptions hold */
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "the batch changes nothing");
+    if (!effects) {
         ledger_rollback(w->ledger);
         return HF_OK;
     }
@@ -301,18 +363,25 @@ static void expire_some(struct worker *w, size_t n_commands)
 static enum hf_status try_steps(struct worker *w, struct command **commands, size_t *n,
                                 struct hf_err *err)
 {
-    enum hf_status status = lock_and_read(w, commands, *n, err);
+    int64_t before_ms = boot_ms(w->engine), confirmed_ms = engine_now_ms(w->engine);
+    enum hf_status status = (w->assumed ? assume : lock_and_read)(w, commands, *n, err);
     if (status != HF_OK)
         return status;
-    let_join(w, commands, n);
+    if (!w->assumed)
+        let_join(w, commands, n);
     expire_some(w, *n);
     status = decide_all(w, commands, n, err);
-    if (status != HF_OK)
-        return status;
-    return commit(w, err);
+    if (status == HF_OK)
+        status = commit(w, err);
+    if (w->assumed && status == HF_OK)
+        note_contact(w, before_ms, confirmed_ms);
+    else if (w->assumed)
+        assume_no_more(w);
+    return status;
 }
 
-static struct batch_outcome try_batch(struct worker *w, struct command **commands, size_t *n)
+static struct batch_outcome try_batch(struct worker *w, struct command **commands, size_t *n,
+                                      bool is_first)
 {
     struct batch_outcome out = {0};
     int64_t exchanges = ledger_exchanges(w->ledger);
@@ -320,6 +389,7 @@ static struct batch_outcome try_batch(struct worker *w, struct command **command
     w->created = NULL;
     w->n_deferred = 0;
     choose_events(w, commands, *n);
+    w->assumed = is_first && may_assume(w, commands, *n);
     out.status = try_steps(w, commands, n, &out.err);
     if (out.status != HF_OK)
         ledger_rollback(w->ledger);
@@ -423,11 +493,11 @@ static void log_failure(struct worker *w, size_t n_commands, const char *why)
  * whose answer was lost.  *n is then how many commands are left; the others were deferred. */
 static struct batch_outcome store(struct worker *w, struct command **commands, size_t *n)
 {
-    struct batch_outcome out = try_batch(w, commands, n);
-    for (int i = 1; out.status == HF_LEDGER_CONFLICT && i < CONFLICT_TRIES; i++) {
-        counter_add(w->engine->metrics.conflicts, 1);
+    struct batch_outcome out = try_batch(w, commands, n, true);
+    for (int i = w->assumed ? 0 : 1; out.status == HF_LEDGER_CONFLICT && i < CONFLICT_TRIES; i++) {
+        counter_add(w->engine->metrics.conflicts, !w->assumed);
         *n = undo(w, commands, *n);
-        out = try_batch(w, commands, n);
+        out = try_batch(w, commands, n, false);
     }
     if (out.status == HF_OUTCOME_UNKNOWN) {
         worker_failed(w, out.err.msg);

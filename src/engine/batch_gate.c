@@ -35,7 +35,7 @@ static bool gate_is_used(const struct worker *w)
 static void put_claim(struct worker *w, struct command *c)
 {
     const struct hold_create *op = &c->create;
-    if (c->kind != CMD_HOLD_CREATE || c->event->is_ours || c->event->status_draft != EVENT_OPEN ||
+    if (c->kind != CMD_HOLD_CREATE || c->event->unmoved || c->event->status_draft != EVENT_OPEN ||
         op->channel || op->resume)
         return;
     uint32_t n_seats = op->best.quantity ? 0 : op->n_seats;

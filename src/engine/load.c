@@ -129,9 +129,10 @@ static enum hf_status load_wanted(struct ledger *l, const struct event *e, struc
 enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
                           struct log_since *since, struct hf_err *err)
 {
-    bool limits_before = e->terms->max_per_owner > 0, was_ours = e->is_ours;
+    bool limits_before = e->terms->max_per_owner > 0;
+    uint32_t unmoved = e->unmoved;
     int64_t seq = e->clock.seq;
-    e->is_ours = false;
+    e->unmoved = 0;
     enum hf_status status = load_wanted(l, e, since, err);
     if (status == HF_OK && catch_up_changes_terms(e, since)) /* last: the view has them then */
         status = load_terms(l, e, err);
@@ -139,7 +140,8 @@ enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
         return status;
     bool limits_now = e->terms->max_per_owner > 0; /* what owners have booked is not counted yet */
     e->stale |= (limits_now && !limits_before) || !catch_up(view, e, since);
-    e->is_ours = was_ours && !e->stale && e->clock.seq == seq; /* there was nothing to catch up */
+    if (!e->stale && e->clock.seq == seq) /* there was nothing to catch up */
+        e->unmoved = unmoved;
     return HF_OK;
 }
 
@@ -148,7 +150,7 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
     struct clock_row clock = {.event = e->def->id.key};
     int64_t now;
     e->stale = true;
-    e->is_ours = false;
+    e->unmoved = 0;
     view_forget(view, e);
     enum hf_status status = ledger_lock(l, &clock, 1, &now, err);
     if (status == HF_OK)

@@ -42,6 +42,9 @@ struct worker {
     struct key_row *stored;                        /* of each command's key, as read */
     struct hold *due[EXPIRE_MAX];
     const struct event_def *created; /* the last event that this batch creates; NULL: none */
+    bool assumed;                    /* the batch was decided without asking the ledger first */
+    int64_t offset_us;               /* ledger time less boot time, or a little less than that ... */
+    int64_t offset_read_us;          /* ... as of this boot time */
 
     /* ---- the gate's part of a batch (batch_gate.c) ---- */
     struct gate *gate; /* NULL: none */

@@ -138,7 +138,7 @@ struct event {
     struct clock_row draft; /* as decided in this batch; equals clock between batches */
     bool in_batch;
     bool stale;                      /* differs from the ledger: load again before deciding */
-    bool is_ours;                    /* only this worker wrote it of late, as far as it knows */
+    uint32_t unmoved;                /* batches in a row before which nobody else had changed it */
     const struct event_terms *terms; /* as decided; a reference of its own */
     bool heads_due;                  /* the next batch stores the heads of all seats */
     uint32_t n_holds;                /* live holds in the view */

@@ -124,6 +124,8 @@ static void end(struct ledger *l)
         if (l->sim->events.v[i].locked_by == l)
             l->sim->events.v[i].locked_by = NULL;
     l->in_transaction = false;
+    l->assumed = NULL;
+    l->unsent = NULL;
 }
 
 void ledger_close(struct ledger *l)
@@ -169,12 +171,60 @@ enum hf_status ledger_begin(struct ledger *l, struct hf_err *err)
     return HF_OK;
 }
 
+enum hf_status ledger_batch_assume(struct ledger *l, const struct batch_read *r, struct hf_err *err)
+{
+    (void)err; /* nothing is sent */
+    hf_check(l->in_transaction && l->sim->has_others && !r->holds.n && !r->webhooks.n);
+    l->assumed = r;
+    return HF_OK;
+}
+
+/* Does all that the transaction assumes hold? */
+static bool holds(const struct sim_ledger *sim, const struct batch_read *r)
+{
+    int64_t now = sim_wall_ms(sim);
+    bool is_true = now >= r->now && now <= r->now + LEDGER_ASSUME_LATE_MS;
+    for (size_t i = 0; i < r->clocks.n; i++) {
+        const struct clock_row *want = &r->clocks.v[i];
+        const struct sim_event *e = sim_event(sim, want->event);
+        is_true &= !e->locked_by && e->clock.seq == want->seq && e->clock.fence == want->fence &&
+                   e->clock.now <= r->now;
+    }
+    for (size_t i = 0; i < r->keys.n; i++) {
+        const struct key_row *row = sim_key(sim, r->keys.v[i].hash);
+        is_true &= !row || row->created_at <= r->now - KEY_KEPT_MS;
+    }
+    return is_true;
+}
+
+static enum hf_status stage(struct ledger *l, const struct ledger_batch *b, struct hf_err *err);
+
+/* Runs a transaction that asked for nothing first, up to its COMMIT. */
+static enum hf_status run_unsent(struct ledger *l, struct hf_err *err)
+{
+    bool is_true = holds(l->sim, l->assumed);
+    l->sim->assumed += is_true;
+    l->sim->missed += !is_true;
+    if (!is_true)
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "what was assumed");
+    for (size_t i = 0; i < l->assumed->clocks.n; i++)
+        sim_event(l->sim, l->assumed->clocks.v[i].event)->locked_by = l;
+    return stage(l, l->unsent, err);
+}
+
 enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
 {
     hf_check(l->in_transaction);
     enum hf_status status = sim_enter(l, SIM_COMMIT, err);
     l->was_stored = status == HF_OK || (status == HF_OUTCOME_UNKNOWN &&
                                         l->sim->faults[SIM_COMMIT].fault == SIM_LOST_STORED);
+    if (l->was_stored && l->assumed) {
+        struct hf_err why;
+        enum hf_status run = run_unsent(l, &why);
+        l->was_stored = run == HF_OK;
+        if (run != HF_OK && status == HF_OK)
+            return hf_err_set(err, run, "%s", why.msg);
+    }
     if (l->was_stored)
         sim_apply(l);
     if (l->was_stored || status == HF_OUTCOME_UNKNOWN)
@@ -233,6 +283,11 @@ enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch
         *vec_push(&rows) = clocks[i];
     l->in_transaction = true;
     status = sim_lock(l, rows.v, rows.n, &now, err);
+    for (size_t i = 0; i < n_clocks && status == HF_OK && !l->was_stored && l->sim->has_others;
+         i++) {
+        sim_event(l->sim, clocks[i].event)->clock.fence++;
+        sim_event(l->sim, clocks[i].event)->fences_skipped++;
+    }
     end(l);
     vec_close(&rows);
     if (status == HF_OK)
@@ -267,18 +322,24 @@ static bool must_wait_for_key(const struct ledger *l, const struct ledger_batch 
     return false;
 }
 
-enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
+static enum hf_status stage(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
 {
-    hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
-    enum hf_status status = sim_enter(l, SIM_WRITE, err);
-    if (status != HF_OK)
-        return status;
     if (must_wait_for_key(l, b))
         return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction inserts the key");
     if (sim_money_must_wait(l, b))
         return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the rows");
     const char *table = sim_write(l, b);
     return table ? hf_err_set(err, HF_LEDGER_SURPRISE, "%s", table) : HF_OK;
+}
+
+enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
+{
+    hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
+    enum hf_status status = sim_enter(l, SIM_WRITE, err);
+    if (status != HF_OK || !l->assumed)
+        return status == HF_OK ? stage(l, b, err) : status;
+    l->unsent = b;
+    return HF_OK;
 }
 
 enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,

@@ -9,6 +9,7 @@
  *   - Every write has the condition of its statement in ledger/statements.h.  If a row does not
  *     meet it, ledger_write fails with HF_LEDGER_SURPRISE and err->msg is the table's name.
  *   - Writing rows of an event whose clock row is not locked by the transaction ends the test.
+ *   - A transaction that began with ledger_batch_assume runs as a whole when it commits.
  *   - Time is the wall clock of the `clock` it was made with, and never before a locked clock row.
  *
  * Not simulated: notifications between servers (see follower.h) and the advisory lock. */

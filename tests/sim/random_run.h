@@ -52,6 +52,7 @@ struct answers {
     size_t created, confirmed, changed, cancelled, resumed, limited, replayed, failed;
     size_t booked, paid, refunded; /* bookings that are to be paid, those that were, refunds */
     size_t merged;                 /* holds that were booked with others */
+    size_t assumed, missed;        /* batches that asked for nothing first: stored, or run again */
 };
 
 struct run {

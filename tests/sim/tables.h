@@ -40,6 +40,7 @@ struct sim_terms {
 struct sim_event {
     struct clock_row clock;
     struct ledger *locked_by; /* the connection whose transaction has the clock row; NULL: none */
+    int64_t fences_skipped;   /* by ledger_resolve */
     struct event_def *def;    /* its status and terms change; NULL: the catalogue */
     struct sim_seat *seats;
     struct sim_area *areas;
@@ -63,6 +64,7 @@ struct sim_ledger {
     VEC(struct webhook_write) webhooks;
     int64_t budget_second, budget_used; /* requests to the provider, of all servers together */
     struct ledger *connections;
+    size_t assumed, missed; /* transactions that assumed what was true, and what was not */
     struct {
         int calls_left; /* 0: none fails */
         enum sim_fault fault;
@@ -89,6 +91,11 @@ struct ledger {
     VEC(struct sim_lease) staged_leases;
     int64_t staged_budget; /* requests that the transaction takes of this second's budget */
     int64_t staged_second;
+    /* Of a transaction that asked for nothing first: what it assumes and what it writes, both of
+     * which are looked at by the commit.  Borrowed; NULL: it locked its clock rows, or writes
+     * nothing. */
+    const struct batch_read *assumed;
+    const struct ledger_batch *unsent;
     bool was_stored; /* whether the last COMMIT whose answer was lost happened */
     int64_t floor;   /* ledger_now never answers a time before this */
     int64_t calls;

@@ -595,6 +595,185 @@ static void what_needs_rows_waits_for_the_next_batch(void **state)
         call_close(all[i]);
 }
 
+/* ---- batches that ask for nothing first ---- */
+
+/* Lets the server believe that nobody else writes to the event. */
+static void trust(struct server *s, struct event *e)
+{
+    struct worker *w = engine_worker(s->engine, e->def->id.key);
+    e->unmoved = 1000;
+    w->offset_read_us = clock_boot_us(&s->clock.clock);
+}
+
+/* A hook that counts the calls of one kind. */
+struct tally {
+    enum sim_call of;
+    int n;
+};
+
+static void count(void *ctx, enum sim_call call)
+{
+    struct tally *tally = ctx;
+    tally->n += call == tally->of;
+}
+
+static void a_server_that_writes_alone_asks_for_nothing_first(void **state)
+{
+    struct hall *h = *state;
+    struct tally reads = {.of = SIM_BATCH_READ};
+    sim_ledger_hook(h->world.ledger, count, &reads);
+    for (uint32_t seat = 0; seat < 8; seat++)
+        hold_one(h->a, h->at_a, seat);
+    assert_in_range(reads.n, 4, 5); /* enough to see that the event does not move */
+    assert_int_equal(h->world.ledger->assumed, 8 - reads.n);
+    world_pass_ms(&h->world, 2000);
+    hold_one(h->a, h->at_a, 8); /* what it knows of the ledger's clock is too old */
+    hold_one(h->a, h->at_a, 9);
+    sim_ledger_hook(h->world.ledger, NULL, NULL);
+    assert_int_equal(h->world.ledger->missed, 0);
+    assert_int_equal(h->world.ledger->assumed, 8 - (size_t)(reads.n - 1) + 1);
+    /* A time that it takes for the ledger's may be a little before that of its last batch. */
+    engine_worker(h->a->engine, h->key)->offset_us -= 5000;
+    hold_one(h->a, h->at_a, 11);
+    assert_int_equal(h->world.ledger->assumed, 8 - (size_t)(reads.n - 1) + 2);
+    assert_int_equal(h->world.ledger->missed, 0);
+    trust(h->a, h->at_a);
+    h->at_a->stale = true;
+    hold_one(h->a, h->at_a, 10); /* what it knows of the event is wrong */
+    assert_int_equal(h->world.ledger->assumed, 8 - (size_t)(reads.n - 1) + 2);
+    server_catch_up(h->b);
+    for (uint32_t seat = 0; seat < 10; seat++)
+        assert_int_equal(shown(h->at_b, seat), SEAT_HELD);
+}
+
+static void what_the_other_server_wrote_is_found_out_by_the_commit(void **state)
+{
+    struct hall *h = *state;
+    struct call taken, other;
+    struct tally reads = {.of = SIM_BATCH_READ};
+    hold_one(h->a, h->at_a, 0);
+    struct id winner = hold_one(h->b, h->at_b, 3);
+    trust(h->a, h->at_a);
+    ask_create(&taken.ask, h->at_a, 3);
+    ask_create(&other.ask, h->at_a, 4);
+    server_put(h->a, &taken);
+    server_put(h->a, &other);
+    sim_ledger_hook(h->world.ledger, count, &reads);
+    server_turn(h->a);
+    sim_ledger_hook(h->world.ledger, NULL, NULL);
+    assert_int_equal(h->world.ledger->missed, 1);
+    assert_int_equal(reads.n, 1);
+    assert_int_equal(taken.ask.c.verdict, VERDICT_SEAT_TAKEN);
+    assert_int_equal(other.ask.c.verdict, VERDICT_CREATED);
+    assert_int_equal(stored_at(h, 3).hold, winner.key);
+    assert_int_equal(counter_read(h->a->engine->metrics.surprises), 0);
+    assert_int_equal(counter_read(h->a->engine->metrics.conflicts), 0);
+    assert_true(h->at_a->unmoved < 2); /* it asks first for a while */
+    call_close(&taken);
+    call_close(&other);
+}
+
+static void the_other_server_may_come_between_decision_and_commit(void **state)
+{
+    struct hall *h = *state;
+    struct call first, second;
+    struct interruption interruption = {h->b, SIM_COMMIT, 1};
+    hold_one(h->a, h->at_a, 0);
+    trust(h->a, h->at_a);
+    ask_create(&first.ask, h->at_a, 3);
+    ask_create(&second.ask, h->at_b, 3);
+    server_put(h->b, &second);
+    sim_ledger_hook(h->world.ledger, interrupt, &interruption);
+    assert_int_equal(server_ask(h->a, &first), VERDICT_SEAT_TAKEN);
+    sim_ledger_hook(h->world.ledger, NULL, NULL);
+    assert_int_equal(second.ask.c.verdict, VERDICT_CREATED); /* it did not have to wait */
+    assert_int_equal(h->world.ledger->missed, 1);
+    call_close(&first);
+    call_close(&second);
+}
+
+static void a_refusal_is_never_given_on_what_was_only_assumed(void **state)
+{
+    struct hall *h = *state;
+    struct call release, again;
+    struct id id = hold_one(h->b, h->at_b, 3);
+    server_catch_up(h->a);
+    assert_int_equal(shown(h->at_a, 3), SEAT_HELD);
+    ask_release(&release.ask, h->at_b, &id);
+    assert_int_equal(server_ask(h->b, &release), VERDICT_OK);
+    trust(h->a, h->at_a);
+    ask_create(&again.ask, h->at_a, 3); /* the view of A says that it is held */
+    assert_int_equal(server_ask(h->a, &again), VERDICT_CREATED);
+    call_close(&again);
+    trust(h->a, h->at_a);
+    ask_create(&again.ask, h->at_a, 3);
+    assert_int_equal(server_ask(h->a, &again), VERDICT_SEAT_TAKEN);
+    assert_int_equal(h->at_a->unmoved, 1); /* where refusals are common, it asks first */
+    call_close(&release);
+    call_close(&again);
+}
+
+static void a_clock_that_was_set_costs_an_exchange_and_nothing_else(void **state)
+{
+    struct hall *h = *state;
+    static const int64_t steps_ms[] = {5000, -3000, LEDGER_ASSUME_LATE_MS + 1, -1};
+    for (uint32_t i = 0; i < sizeof steps_ms / sizeof *steps_ms; i++) {
+        hold_one(h->a, h->at_a, 2 * i);
+        trust(h->a, h->at_a);
+        clock_fake_step(&h->world.clock, steps_ms[i] * 1000);
+        hold_one(h->a, h->at_a, 2 * i + 1);
+        assert_int_equal(h->world.ledger->missed, i + 1);
+        clock_fake_step(&h->world.clock, -steps_ms[i] * 1000);
+        world_pass_ms(&h->world, 10000); /* no row is ahead of the clock any more */
+    }
+}
+
+static void a_key_that_the_other_server_has_stored_is_answered_as_there(void **state)
+{
+    struct hall *h = *state;
+    struct call first, repeat, other;
+    ask_create(&first.ask, h->at_b, 3);
+    ask_key(&first.ask, "key", "seat 3");
+    assert_int_equal(server_ask(h->b, &first), VERDICT_CREATED);
+    server_catch_up(h->a);
+    trust(h->a, h->at_a);
+    ask_create(&repeat.ask, h->at_a, 3); /* refused by the view: but this key won the seat */
+    ask_key(&repeat.ask, "key", "seat 3");
+    ask_create(&other.ask, h->at_a, 4); /* gives the batch something to commit */
+    server_put(h->a, &repeat);
+    server_put(h->a, &other);
+    server_turn(h->a);
+    assert_int_equal(repeat.ask.c.verdict, VERDICT_OK);
+    assert_true(repeat.ask.c.key.replayed);
+    assert_int_equal(repeat.ask.c.key.answer.len, first.ask.c.key.answer.len);
+    assert_memory_equal(repeat.ask.c.key.answer.data, first.ask.c.key.answer.data,
+                        first.ask.c.key.answer.len);
+    assert_int_equal(other.ask.c.verdict, VERDICT_CREATED);
+    assert_int_equal(h->world.ledger->missed, 1);
+    call_close(&first);
+    call_close(&repeat);
+    call_close(&other);
+}
+
+static void a_lost_commit_of_such_a_batch_leaves_out_a_fence(void **state)
+{
+    struct hall *h = *state;
+    struct call lost;
+    hold_one(h->a, h->at_a, 0);
+    int64_t fence = sim_event(h->world.ledger, h->key)->clock.fence;
+    trust(h->a, h->at_a);
+    ask_create(&lost.ask, h->at_a, 1);
+    sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_LOST_UNSTORED);
+    assert_int_equal(server_ask(h->a, &lost), VERDICT_LEDGER_UNAVAILABLE);
+    assert_int_equal(sim_event(h->world.ledger, h->key)->clock.fence, fence + 1);
+    struct id id = hold_one(h->a, h->at_a, 1);
+    assert_int_equal(HOLD_FIRST_FENCE(id.key), fence + 2);
+    trust(h->a, h->at_a);
+    sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_LOST_STORED);
+    hold_one(h->a, h->at_a, 2); /* acknowledged */
+    call_close(&lost);
+}
+
 /* ---- anything at all ---- */
 
 static void random_turns(void **state)
@@ -633,6 +812,13 @@ int main(void)
         hall_test(a_batch_whose_lock_was_lost_is_rolled_back_and_judged_again),
         hall_test(transactions_on_different_events_do_not_wait_for_each_other),
         hall_test(what_needs_rows_waits_for_the_next_batch),
+        hall_test(a_server_that_writes_alone_asks_for_nothing_first),
+        hall_test(what_the_other_server_wrote_is_found_out_by_the_commit),
+        hall_test(the_other_server_may_come_between_decision_and_commit),
+        hall_test(a_refusal_is_never_given_on_what_was_only_assumed),
+        hall_test(a_clock_that_was_set_costs_an_exchange_and_nothing_else),
+        hall_test(a_key_that_the_other_server_has_stored_is_answered_as_there),
+        hall_test(a_lost_commit_of_such_a_batch_leaves_out_a_fence),
         cmocka_unit_test(random_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

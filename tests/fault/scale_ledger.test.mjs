@@ -346,6 +346,28 @@ describe('a connection lost during COMMIT', () => {
     await site.done();
   });
 
+  it('and late: what was refused is never done, however late it arrives', async () => {
+    const site = await backends.shared();
+    const { one, two, event } = site;
+    const isAlone = ({ text, recent }) => isHoldCommit({ text, recent }) && recent.some((statement) => /SKIP LOCKED/.test(statement));
+    // A server that writes to an event alone sends each batch whole, and asks for nothing first.
+    const late = site.ledgerLink.cutAt(isAlone, 'late');
+    let answer;
+    for (let seat = 1, first = null; !first; seat++) {
+      answer = await one.hold(event, `S-A-${seat}`);
+      first = await Promise.race([late.then(() => `S-A-${seat}`), sleep(0)]);
+      if (first) await assertTruth(site, answer, first);
+      assert.ok(seat < 20, 'no batch was sent whole');
+    }
+    assert.equal(answer.status, 503, answer.text);
+    const held = site.countHolds();
+    assert.match(await site.ledgerLink.arrive(), /division by zero/);
+    assert.equal(site.countHolds(), held, 'it was not done when it arrived');
+    await one.grant(event, 'S-A-30');
+    await two.grant(event, 'S-A-31');
+    await site.done(); // verify accepts the fence that was left out
+  });
+
   it('and the ledger stays away: unknown is said after five seconds, with what to look up', async () => {
     const site = await backends.shared();
     const { one, event } = site;

@@ -5,8 +5,9 @@
 //   proxy.blackhole();  // connections stay, bytes vanish both ways; new ones are accepted and ignored
 //   proxy.delay(50);    // each chunk is delayed by 50 ms in each direction
 //   proxy.cutAfter(n);  // once: the first n bytes of a connection's requests pass, then it is reset
-//   proxy.cutAt(match, 'before' | 'after');  // once, PostgreSQL only: resets the connection instead of
-//                       // forwarding a statement, or instead of forwarding its answer
+//   proxy.cutAt(match, 'before' | 'after' | 'late');  // once, PostgreSQL only: resets the connection instead of
+//                       // forwarding a statement, or instead of forwarding its answer; or the statement is late:
+//   await proxy.arrive();  // and forwarded now, with what was sent together with it
 //   proxy.restore();    // forwards again; black-holed connections are reset, as after a network partition
 
 import net from 'node:net';
@@ -64,6 +65,7 @@ class Proxy {
   #mode = 'open';
   #delayMs = 0;
   #trap = null;
+  #late = null; // { upstream, data }
 
   constructor(port, postgres) {
     this.target = { port, host: '127.0.0.1' };
@@ -119,9 +121,15 @@ class Proxy {
     link.dead = true;
     const cut = () => {
       reset(link.client);
-      link.upstream.destroy();
+      if (trap.when !== 'late') link.upstream.destroy();
       trap.resolve();
     };
+    if (trap.when === 'late') {
+      link.client.removeAllListeners('close'); // the way to the server stays
+      this.#links.delete(link);
+      this.#late = { upstream: link.upstream, data };
+      return cut();
+    }
     if (trap.bytes > link.seen) return void link.upstream.write(data.subarray(0, trap.bytes - link.seen), cut);
     if (trap.when !== 'after') return cut();
     let answer = '';
@@ -171,9 +179,21 @@ class Proxy {
   }
 
   // Once, when a client runs a statement for which `match({ text, recent })` is true: resets the connection
-  // before the statement is forwarded, or after PostgreSQL has committed.  Resolves when that happens.
+  // before the statement is forwarded (or, if it is late, forwarded by `arrive`), or after PostgreSQL has committed.
+  // Resolves when that happens.
   cutAt(match, when) {
     return new Promise((resolve) => { this.#trap = { match, when, resolve }; });
+  }
+
+  // Forwards what is late, as if it had been in a socket or a pooler until now.  Returns PostgreSQL's answer.
+  async arrive() {
+    const { upstream, data } = this.#late;
+    let answer = '';
+    upstream.on('data', (more) => { answer += more.toString('latin1'); });
+    upstream.ref();
+    upstream.end(data);
+    await once(upstream, 'close');
+    return answer;
   }
 
   // Once, when a client has sent more than `bytes` bytes: exactly that many are forwarded, then the

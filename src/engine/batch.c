@@ -169,8 +169,8 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
 
 /* ---- one exchange instead of two ---- */
 
-/* Does the command decide on nothing but the view?  The answer under its key, if it has one, is
- * assumed not to be stored. */
+/* Does the command need no rows of holds, bookings or money, but only the view, and perhaps the
+ * answer under its key? */
 static bool needs_no_rows(struct command *c)
 {
     struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
@@ -182,7 +182,7 @@ static bool needs_no_rows(struct command *c)
 static bool may_assume(struct worker *w, struct command *const *commands, size_t n)
 {
     int64_t age_us = clock_boot_us(w->engine->config.clock) - w->offset_read_us;
-    if (!w->engine->has_others || age_us > ASSUME_TIME_US)
+    if (!w->engine->has_others || !w->decision.events.n || age_us > ASSUME_TIME_US)
         return false;
     for (size_t i = 0; i < w->decision.events.n; i++)
         if (w->decision.events.v[i]->stale || w->decision.events.v[i]->unmoved < ASSUME_AFTER)
@@ -216,19 +216,19 @@ static void assume_no_more(struct worker *w)
         w->decision.events.v[i]->unmoved = 0;
 }
 
+/* ---- commands that come while a batch waits for its locks ---- */
+
 /* May the command join a batch whose events are locked already?  What needs rows would cost another
  * exchange while the locks are held: it is the first in the next batch. */
 static bool may_join(const struct worker *w, struct command *c)
 {
-    struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
     switch (c->kind) {
     case CMD_FOLLOW:
     case CMD_COMPARE:
     case CMD_EVENT_LOAD:
         return false;
     default:
-        return c->event && c->event->in_batch && !engine_key_maybe(w->engine, &c->key) &&
-               !command_wants(c, wanted);
+        return needs_no_rows(c) && c->event->in_batch && !engine_key_maybe(w->engine, &c->key);
     }
 }
 
@@ -254,6 +254,8 @@ static void let_join(struct worker *w, struct command **commands, size_t *n)
         commands[(*n)++] = c;
     }
 }
+
+/* ---- deciding and storing ---- */
 
 static enum hf_status create_event(struct worker *w, struct command *c, struct hf_err *err)
 {

@@ -29,7 +29,7 @@ export const CARD = {
   refundFails: '4000000000005126',
   disputed: '4000000000000259',
 };
-const SETTLE_MS = 20_000;
+const SETTLE_MS = 60_000; // a job is tried again after at most 12 s, and its lease lasts for 25 s
 let shops = 0;
 
 // Options: args and env of the servers; webhooks (false: the sandbox's events reach nobody).

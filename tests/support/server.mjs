@@ -242,7 +242,18 @@ export class Server extends Remote {
   get stderr() { return this.run.stderr; }
   get pid() { return this.run.pid; }
 
+  // A server that could not reach its ledger in time, on a machine that stood still, is started again, as a supervisor does.
   async launch() {
+    for (let tries = 3; ; tries--) {
+      try {
+        return await this.#launch();
+      } catch (error) {
+        if (tries === 1 || !/no answer in time while connecting/.test(error.message)) throw error;
+      }
+    }
+  }
+
+  async #launch() {
     const argv = [HOLDFASTD, '--listen', '127.0.0.1:0', '--data', this.dir, ...this.args];
     const [command, ...rest] = this.wrap(argv);
     this.run = launch(command, rest, { env: this.env });

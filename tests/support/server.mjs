@@ -32,6 +32,7 @@ export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
 const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 120_000;
 const REQUEST_TIMEOUT_MS = 120_000;
+const PATIENCE_MS = 10_000;
 export const IDLE_MS = 10_000; // how long a connection is kept for the next request
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another, but for a machine that stands still
 const CATCH_UP_MAX_MS = 20_000;
@@ -82,6 +83,15 @@ export async function startServers({ n, ...options }) {
   return servers;
 }
 
+// Repeats a request of which nothing was done, since the ledger did not answer in time, as a client should.
+async function patiently(ask) {
+  for (const end = Date.now() + PATIENCE_MS; ;) {
+    const answer = await ask();
+    if (answer.status !== 503 || answer.json?.code !== 'ledger_unavailable' || Date.now() > end) return answer;
+    await sleep(answer.json.retry_after_ms ?? 100);
+  }
+}
+
 function granted(answer) {
   assert.equal(answer.status, 201, answer.text);
   return answer.json;
@@ -97,11 +107,11 @@ class Client {
 
   // Creates an event; it has 2 rows of 10 seats, S-A-1 to S-B-10, unless `fields` say otherwise.
   async createEvent(fields = {}, headers = {}) {
-    const answer = await this.post('/v1/events', {
+    const answer = await patiently(() => this.post('/v1/events', {
       name: 'Gala', currency: 'usd',
       sections: [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 10 }],
       ...fields,
-    }, headers);
+    }, headers));
     assert.equal(answer.status, 201, answer.text);
     return answer.json;
   }
@@ -114,7 +124,7 @@ class Client {
 
   // Asks for a hold that must be granted; resolves to its JSON.
   async grant(event, seats, fields = {}, headers = {}) {
-    return granted(await this.hold(event, seats, fields, headers));
+    return granted(await patiently(() => this.hold(event, seats, fields, headers)));
   }
 
   // Asks for a hold of any places: { seats } or { best_available }, and/or { areas }.
@@ -124,7 +134,7 @@ class Client {
 
   // Asks for places that must be granted; resolves to the hold's JSON.
   async take(event, fields, headers = {}) {
-    const answer = await this.ask(event, fields, headers);
+    const answer = await patiently(() => this.ask(event, fields, headers));
     assert.equal(answer.status, 201, answer.text);
     return answer.json;
   }

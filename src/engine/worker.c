@@ -265,8 +265,8 @@ void worker_note_time(struct worker *w)
 }
 
 /* Deals with a due hold that the ledger's index names.  Returns true if the hold's event is loaded
- * in the background because of it; *last_loaded is the event that was last asked for. */
-static bool sweep_hold(struct worker *w, int64_t key, int64_t *last_loaded)
+ * in the background because of it. */
+static bool sweep_hold(struct worker *w, int64_t key)
 {
     struct engine *e = w->engine;
     struct event *event = view_event(w->view, HOLD_EVENT(key));
@@ -281,10 +281,7 @@ static bool sweep_hold(struct worker *w, int64_t key, int64_t *last_loaded)
         reload(w, event);
         return false;
     }
-    if (HOLD_EVENT(key) == *last_loaded)
-        return false;
-    *last_loaded = HOLD_EVENT(key);
-    load_in_background(e, *last_loaded);
+    load_in_background(e, HOLD_EVENT(key));
     return true;
 }
 
@@ -296,7 +293,7 @@ static void sweep(struct worker *w)
     struct hf_err err = {0};
     int64_t keys[SWEEP_SLICE];
     size_t n = 0, loads = 0;
-    int64_t now = engine_now_ms(w->engine), last_loaded = 0, pruned = 0, webhooks = 0;
+    int64_t now = engine_now_ms(w->engine), pruned = 0, webhooks = 0;
     w->next_sweep_us = monotonic_us(w) + SWEEP_EVERY_US;
     worker_note_time(w);
     enum hf_status status = ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err);
@@ -310,7 +307,7 @@ static void sweep(struct worker *w)
         return;
     }
     for (size_t i = 0; i < n; i++)
-        loads += sweep_hold(w, keys[i], &last_loaded);
+        loads += sweep_hold(w, keys[i]);
     if (loads || pruned == PRUNE_SLICE || webhooks >= PRUNE_SLICE)
         w->next_sweep_us = monotonic_us(w) + SWEEP_AGAIN_US;
 }

@@ -212,7 +212,7 @@ HF_MUST_USE enum hf_status ledger_holds_count(struct ledger *l, int64_t event, i
 HF_MUST_USE enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
                                              void (*hold)(void *ctx, const struct hold_row *row),
                                              void *ctx, struct hf_err *err);
-/* Lists up to `limit` active holds that are due at `now`, by the index of expiries. */
+/* Lists the first active hold that is due at `now` of each event, up to `limit` of them. */
 HF_MUST_USE enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit,
                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
 struct holds_query {

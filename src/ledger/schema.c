@@ -204,6 +204,10 @@ const char *const ledger_migrations[] = {
        this one, which is released, and has the booking */
     ("ALTER TABLE holds ADD COLUMN booked_with bigint;"
      "CREATE INDEX holds_booked_with ON holds (booked_with) WHERE booked_with IS NOT NULL;"),
+
+    /* 10: an event's live holds are found without those of all other events */
+    ("DROP INDEX holds_due;"
+     "CREATE INDEX holds_due ON holds (event, expires_at) WHERE status = 1;"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

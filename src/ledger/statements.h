@@ -110,8 +110,15 @@
                   " WHERE h.status = 1 AND h.expires_at > r.now{args(now bigint)}")                \
     X(HOLDS_COUNT, "SELECT COUNT(*) FROM holds WHERE status = 1 AND event = r.event"               \
                    "{args(event bigint)}")                                                         \
-    X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
-                 " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
+    /* One hold of each event, by two steps in the index for each event that has live holds. */    \
+    X(HOLDS_DUE,                                                                                   \
+      "WITH RECURSIVE live(event) AS (SELECT MIN(event) FROM holds WHERE status = 1 UNION ALL"     \
+      " SELECT (SELECT MIN(h.event) FROM holds h WHERE h.status = 1 AND h.event > live.event)"     \
+      " FROM live WHERE live.event IS NOT NULL),"                                                  \
+      " due(hold) AS (SELECT (SELECT h.hold FROM holds h WHERE h.status = 1"                       \
+      " AND h.event = live.event AND h.expires_at <= r.now ORDER BY h.expires_at LIMIT 1)"         \
+      " FROM live WHERE live.event IS NOT NULL)"                                                   \
+      " SELECT hold FROM due WHERE hold IS NOT NULL LIMIT r.n{args(now bigint, n bigint)}")        \
     X(BOOKING_INSERT, "INSERT INTO bookings {values(" BOOKING_TYPED ")} {or_surprise}")            \
     X(BOOKING_WRITE,                                                                               \
       "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason,"    \

@@ -19,7 +19,7 @@ const CHANGES = onSqlite ? [
   ['CREATE VIEW seen AS SELECT * FROM holds', 'DROP VIEW seen', /its view seen is not Holdfast's/],
   ['CREATE TABLE other (a)', 'DROP TABLE other', /its table other is not Holdfast's/],
   ['CREATE INDEX "\u001b[2Jx" ON holds (owner)', 'DROP INDEX "\u001b[2Jx"', /its index \?\[2Jx on holds is not Holdfast's/],
-  ['DROP INDEX holds_due', 'CREATE INDEX holds_due ON holds (expires_at, event) WHERE status = 1', /its index holds_due is missing/],
+  ['DROP INDEX holds_due', 'CREATE INDEX holds_due ON holds (event, expires_at) WHERE status = 1', /its index holds_due is missing/],
   ['ALTER TABLE holds ADD COLUMN extra', 'ALTER TABLE holds DROP COLUMN extra', /its table holds is not as Holdfast made it/],
   ['ALTER TABLE sold_seats RENAME TO sold', 'ALTER TABLE sold RENAME TO sold_seats', /its table sold is not Holdfast's \(and 1 more\)/],
 ] : [

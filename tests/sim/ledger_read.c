@@ -292,7 +292,6 @@ enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
     return status;
 }
 
-/* In the order of keys instead of the order of expiry. */
 enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int64_t *ret_keys,
                                 size_t *ret_n, struct hf_err *err)
 {
@@ -302,9 +301,15 @@ enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int
         return status;
     for (size_t k = 0; k < l->sim->events.n; k++) {
         const struct sim_event *e = &l->sim->events.v[k];
-        for (size_t i = 0; i < e->holds.n && n < limit; i++)
-            if (e->holds.v[i].row.status == HOLD_ACTIVE && e->holds.v[i].row.expires_at <= now)
-                ret_keys[n++] = e->holds.v[i].row.id.key;
+        const struct hold_row *first = NULL;
+        for (size_t i = 0; i < e->holds.n; i++) {
+            const struct hold_row *row = &e->holds.v[i].row;
+            bool is_due = row->status == HOLD_ACTIVE && row->expires_at <= now;
+            if (is_due && (!first || row->expires_at < first->expires_at))
+                first = row;
+        }
+        if (first && n < limit)
+            ret_keys[n++] = first->id.key;
     }
     *ret_n = n;
     return HF_OK;

@@ -49,7 +49,10 @@ bool pg_has_state(const PGresult *result, const char *sqlstate)
 bool pg_is_fatal(const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+    if (!severity) /* PgBouncer has only the other one */
+        severity = PQresultErrorField(result, PG_DIAG_SEVERITY);
+    bool ends = severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+    return ends || pg_has_state(result, "08"); /* the class of lost connections */
 }
 
 enum hf_status pg_error(const PGresult *result, struct hf_err *err)

@@ -88,11 +88,10 @@ static void take_failure(struct postgres *db, struct pg_entry *e, const PGresult
                          e->what);
     else
         (void)pg_error(result, &err);
-    /* The outcome is not known if the server ended the connection instead of answering a COMMIT, or
-     * instead of answering the Sync of a segment that is a transaction. */
-    bool commit = !e->stmt || &e->stmt->stmt == db->commit;
+    /* The outcome is not known if the connection ended instead: who says so may be a pooler, which
+     * does not know how far the server got. */
     if (db->err.code == HF_OK && e->transaction == db->transaction)
-        db->is_known = answered && !(commit && fatal);
+        db->is_known = answered && !fatal;
     db->abort = err;
     entry_fail(db, e, &err);
     if (fatal || pg_has_state(result, "25006") || pg_has_state(result, PG_STALE_PLAN) ||

@@ -73,7 +73,7 @@ struct postgres {
     unsigned transactions; /* the last number given */
     bool begin_queued;
     bool is_one_segment; /* the transaction is one segment, whose Sync commits it */
-    bool is_known;       /* `err` came from the server, and not from the end of a COMMIT */
+    bool is_known;       /* `err` came from the server, and the connection goes on */
     struct hf_err err;   /* the transaction's first failure */
 
     int64_t plans_at_us; /* when to discard the plans, on wait_now_us() */

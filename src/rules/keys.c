@@ -40,6 +40,7 @@ enum verdict decide_key(const struct decision *d, struct idempotency *key,
                         const struct key_row *stored)
 {
     bool found = false;
+    key->rendered = key->replayed = false; /* in a batch that was taken back */
     if (!key->present)
         return VERDICT_KEY_UNUSED;
     (void)find_slot(d, key->hash, &found);

@@ -157,6 +157,7 @@ void random_collect(struct run *r)
         }
         assert_int_equal(call->answers, 1);
         enum verdict verdict = call->ask.c.verdict;
+        assert_true(verdict_is_success(verdict) || !call->ask.c.key.rendered);
         if (verdict_is_success(verdict))
             note_success(r, call);
         else if ((int)verdict < (int)HF_STATUS_COUNT)

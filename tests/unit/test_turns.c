@@ -755,6 +755,23 @@ static void a_key_that_the_other_server_has_stored_is_answered_as_there(void **s
     call_close(&other);
 }
 
+/* Decided twice: the first time it had won, and its answer was rendered. */
+static void a_key_that_wins_only_what_was_assumed_gets_the_refusal(void **state)
+{
+    struct hall *h = *state;
+    struct call keyed;
+    hold_one(h->a, h->at_a, 0);
+    struct id winner = hold_one(h->b, h->at_b, 3);
+    trust(h->a, h->at_a);
+    ask_create(&keyed.ask, h->at_a, 3);
+    ask_key(&keyed.ask, "key", "seat 3");
+    assert_int_equal(server_ask(h->a, &keyed), VERDICT_SEAT_TAKEN);
+    assert_int_equal(h->world.ledger->missed, 1);
+    assert_false(keyed.ask.c.key.rendered); /* or the answer is the one that was rendered */
+    assert_int_equal(stored_at(h, 3).hold, winner.key);
+    call_close(&keyed);
+}
+
 static void a_lost_commit_of_such_a_batch_leaves_out_a_fence(void **state)
 {
     struct hall *h = *state;
@@ -818,6 +835,7 @@ int main(void)
         hall_test(a_refusal_is_never_given_on_what_was_only_assumed),
         hall_test(a_clock_that_was_set_costs_an_exchange_and_nothing_else),
         hall_test(a_key_that_the_other_server_has_stored_is_answered_as_there),
+        hall_test(a_key_that_wins_only_what_was_assumed_gets_the_refusal),
         hall_test(a_lost_commit_of_such_a_batch_leaves_out_a_fence),
         cmocka_unit_test(random_turns),
     };

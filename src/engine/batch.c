@@ -21,10 +21,10 @@
 /* The most other due holds that a batch with commands ends; see EXPIRE_MAX. */
 #define EXPIRE_MAX_BUSY 16
 #define CONFLICT_TRIES 5 /* of a batch that met other servers' transactions */
-/* A batch asks the ledger first unless this many in a row found its events as the view had them ... */
-#define ASSUME_AFTER 4
-#define ASSUME_TIME_US                                                                             \
-    1000000               /* ... and one of them has read the ledger's clock within this time */
+/* A batch asks the ledger first, unless worker.assume_after batches in a row found its events as
+ * the view had them, and the ledger's clock was read within the last ASSUME_TIME_US. */
+#define ASSUME_AFTER_MAX 256
+#define ASSUME_TIME_US 1000000
 #define RESOLVE_TRIES 100 /* to find out about a lost COMMIT: 5 s in all */
 #define RESOLVE_PAUSE_US 50000
 #define LOG_EVERY_US 1000000 /* that the ledger fails */
@@ -137,7 +137,7 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
     return HF_OK;
 }
 
-/* The ledger was asked after `before_ms`, when its time was at most `now`, and the view is exact. */
+/* The ledger was asked after `before_ms`, when its time was `now` or later: the view is exact. */
 static void note_contact(struct worker *w, int64_t before_ms, int64_t now)
 {
     atomic_store_explicit(&w->engine->contact_ms, before_ms, memory_order_relaxed);
@@ -170,7 +170,7 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
 /* ---- one exchange instead of two ---- */
 
 /* Does the command need no rows of holds, bookings or money, but only the view, and perhaps the
- * answer under its key? */
+ * answer under its key?  What an earlier try has read for it is forgotten. */
 static bool needs_no_rows(struct command *c)
 {
     struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
@@ -178,14 +178,15 @@ static bool needs_no_rows(struct command *c)
 }
 
 /* May the batch be decided on what the view has, without asking the ledger first?  If nobody else
- * has written to its events of late, the ledger would only say so. */
+ * has written to its events of late, the ledger would only say so.  Holds that are due by our clock
+ * alone may not be due yet by the time that is assumed. */
 static bool may_assume(struct worker *w, struct command *const *commands, size_t n)
 {
     int64_t age_us = clock_boot_us(w->engine->config.clock) - w->offset_read_us;
-    if (!w->engine->has_others || !w->decision.events.n || age_us > ASSUME_TIME_US)
+    if (!w->engine->has_others || !n || age_us > ASSUME_TIME_US)
         return false;
     for (size_t i = 0; i < w->decision.events.n; i++)
-        if (w->decision.events.v[i]->stale || w->decision.events.v[i]->unmoved < ASSUME_AFTER)
+        if (w->decision.events.v[i]->stale || w->decision.events.v[i]->unmoved < w->assume_after)
             return false;
     for (size_t i = 0; i < n; i++)
         if (!needs_no_rows(commands[i]))
@@ -193,10 +194,9 @@ static bool may_assume(struct worker *w, struct command *const *commands, size_t
     return true;
 }
 
-/* Lets the commit fail unless the view is exact.  The batch is decided at a time that the ledger's
- * clock has reached already. */
-static enum hf_status assume(struct worker *w, struct command *const *commands, size_t n,
-                             struct hf_err *err)
+/* Chooses what the commit will say that it assumes.  The batch is decided at a time that the
+ * ledger's clock has reached already. */
+static void assume(struct worker *w, struct command *const *commands, size_t n)
 {
     struct decision *d = &w->decision;
     choose_reads(w, commands, n);
@@ -205,15 +205,22 @@ static enum hf_status assume(struct worker *w, struct command *const *commands, 
         if (d->events.v[i]->clock.now > w->read.now)
             w->read.now = d->events.v[i]->clock.now;
     d->now = w->read.now;
+}
+
+/* Begins the transaction of such a batch, once it is decided. */
+static enum hf_status say_what_is_assumed(struct worker *w, struct hf_err *err)
+{
     enum hf_status status = ledger_begin(w->ledger, err);
     return status == HF_OK ? ledger_batch_assume(w->ledger, &w->read, err) : status;
 }
 
-/* Lets some batches after this one ask the ledger first. */
+/* Lets some batches after this one ask the ledger first; the more, the more often this happens. */
 static void assume_no_more(struct worker *w)
 {
     for (size_t i = 0; i < w->decision.events.n; i++)
         w->decision.events.v[i]->unmoved = 0;
+    if (w->assume_after < ASSUME_AFTER_MAX)
+        w->assume_after *= 2;
 }
 
 /* ---- commands that come while a batch waits for its locks ---- */
@@ -338,7 +345,9 @@ static enum hf_status commit(struct worker *w, struct hf_err *err)
         return HF_OK;
     }
     decision_seal(d);
-    enum hf_status status = ledger_write(w->ledger, &d->batch, err);
+    enum hf_status status = w->assumed ? say_what_is_assumed(w, err) : HF_OK;
+    if (status == HF_OK)
+        status = ledger_write(w->ledger, &d->batch, err);
     if (status != HF_OK)
         return status;
     CRASH_AT(d, before_commit);
@@ -365,21 +374,34 @@ static void expire_some(struct worker *w, size_t n_commands)
 static enum hf_status try_steps(struct worker *w, struct command **commands, size_t *n,
                                 struct hf_err *err)
 {
-    int64_t before_ms = boot_ms(w->engine), confirmed_ms = engine_now_ms(w->engine);
-    enum hf_status status = (w->assumed ? assume : lock_and_read)(w, commands, *n, err);
+    enum hf_status status = lock_and_read(w, commands, *n, err);
     if (status != HF_OK)
         return status;
-    if (!w->assumed)
-        let_join(w, commands, n);
+    let_join(w, commands, n);
     expire_some(w, *n);
     status = decide_all(w, commands, n, err);
+    if (status != HF_OK)
+        return status;
+    return commit(w, err);
+}
+
+/* The same in one exchange. */
+static enum hf_status try_steps_assuming(struct worker *w, struct command **commands, size_t *n,
+                                         struct hf_err *err)
+{
+    int64_t before_ms = boot_ms(w->engine), confirmed_ms = engine_now_ms(w->engine);
+    assume(w, commands, *n);
+    expire_some(w, *n);
+    enum hf_status status = decide_all(w, commands, n, err);
     if (status == HF_OK)
         status = commit(w, err);
-    if (w->assumed && status == HF_OK)
-        note_contact(w, before_ms, confirmed_ms);
-    else if (w->assumed)
+    if (status != HF_OK) {
         assume_no_more(w);
-    return status;
+        return status;
+    }
+    note_contact(w, before_ms, confirmed_ms);
+    w->assume_after = ASSUME_AFTER_MIN;
+    return HF_OK;
 }
 
 static struct batch_outcome try_batch(struct worker *w, struct command **commands, size_t *n,
@@ -392,7 +414,7 @@ static struct batch_outcome try_batch(struct worker *w, struct command **command
     w->n_deferred = 0;
     choose_events(w, commands, *n);
     w->assumed = is_first && may_assume(w, commands, *n);
-    out.status = try_steps(w, commands, n, &out.err);
+    out.status = (w->assumed ? try_steps_assuming : try_steps)(w, commands, n, &out.err);
     if (out.status != HF_OK)
         ledger_rollback(w->ledger);
     counter_add(w->engine->metrics.ledger_exchanges,
@@ -438,7 +460,7 @@ static enum hf_status resolve(struct worker *w)
         if (engine_gave_up(w->engine))
             break;
         if (ledger_resolve(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
-                           w->created, &happened, &err) == HF_OK)
+                           w->created, w->assumed, &happened, &err) == HF_OK)
             return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;
         wait_sleep_us(RESOLVE_PAUSE_US);
     }

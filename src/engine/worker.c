@@ -36,6 +36,7 @@ void worker_init(struct worker *w, struct engine *e, int index)
     if (index)
         view_share_clients(w->view, e->workers[0].view);
     w->first_due_ms = INT64_MAX;
+    w->assume_after = ASSUME_AFTER_MIN;
     lane_init(&w->work, e->config.queue_len_max);
     if (e->config.random_seed)
         random_init_seeded(&w->random, e->config.random_seed + (uint64_t)index);

@@ -23,6 +23,7 @@ struct engine;
 /* Due holds that one batch ends beside those its commands name: as many as cost a millisecond or
  * two, so that requests are hardly delayed when a whole sale's holds fall due at once. */
 #define EXPIRE_MAX 64
+#define ASSUME_AFTER_MIN 4 /* of worker.assume_after */
 
 struct worker {
     struct engine *engine;
@@ -43,8 +44,9 @@ struct worker {
     struct hold *due[EXPIRE_MAX];
     const struct event_def *created; /* the last event that this batch creates; NULL: none */
     bool assumed;                    /* the batch was decided without asking the ledger first */
-    int64_t offset_us;               /* ledger time less boot time, or a little less than that ... */
-    int64_t offset_read_us;          /* ... as of this boot time */
+    uint32_t assume_after;           /* how often its events must not have moved before that */
+    int64_t offset_us;      /* ledger time less boot time, or a little less than that ... */
+    int64_t offset_read_us; /* ... as of this boot time */
 
     /* ---- the gate's part of a batch (batch_gate.c) ---- */
     struct gate *gate; /* NULL: none */

@@ -1,7 +1,7 @@
 /* What a batch reads under its locks: clock rows, the time, stored answers, holds and bookings, and
- * what other servers wrote since; or what it assumes instead of reading it.  All queries are started before the first answer is stepped
- * through, so that a database in a network is asked once (see db.h).  Called by the worker; the
- * follower uses ledger_follow. */
+ * what other servers wrote since; or what it assumes instead.  All queries are started before the
+ * first answer is stepped through, so that a database in a network is asked once (see db.h).
+ * Called by the worker; the follower uses ledger_follow. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -110,11 +110,12 @@ void ledger_rollback(struct ledger *l);
 
 /* After a COMMIT of unknown outcome: tells whether it happened, and makes sure that it stays so.  A
  * failure means that this is still not known; call it again.  `clocks` names the batch's events,
- * and `created` is the definition of the event that the batch inserted, or NULL.  See resolve.c. */
+ * `created` is the definition of the event that the batch inserted, or NULL, and `assumed` is true
+ * if it began with ledger_batch_assume.  See resolve.c. */
 HF_MUST_USE enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch,
                                           const struct clock_row *clocks, size_t n_clocks,
-                                          const struct event_def *created, bool *ret_happened,
-                                          struct hf_err *err);
+                                          const struct event_def *created, bool assumed,
+                                          bool *ret_happened, struct hf_err *err);
 /* Returns the number of exchanges with the database so far; see db_driver.exchanges. */
 int64_t ledger_exchanges(const struct ledger *l);
 

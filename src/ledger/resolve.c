@@ -7,9 +7,9 @@
  *
  *   found, shared database   Commit.  The lost COMMIT may have been cut short while it waited for a
  *                            standby; a commit behind it waits for the standby again.
- *   absent, shared database  It was rolled back; or it is still on its way, if it asked for
- *                            nothing first (ledger_batch_assume).  It assumes the fences that the
- *                            view had: committing larger ones makes sure that it fails.
+ *   absent, shared database  It was rolled back, and will not come back.
+ *   the same, but it asked   It may still be on its way.  It assumes the fences that the view had:
+ *   for nothing first        committing larger ones makes sure that it fails.
  *   found, SQLite            It happened.
  *   absent, SQLite           A failed fsync may have left a commit record that a crash would bring
  *                            back: committing something over it makes sure that it does not. */
@@ -162,8 +162,7 @@ static enum hf_status lock_clocks(struct ledger *l, const struct clock_row *cloc
     return status;
 }
 
-/* Leaves out a fence of each event.  A batch that makes an event, and so has the catalogue's row,
- * always asks first. */
+/* Leaves out a fence of each event. */
 static enum hf_status skip_fences(struct ledger *l, const struct clock_row *clocks, size_t n,
                                   struct hf_err *err)
 {
@@ -173,32 +172,31 @@ static enum hf_status skip_fences(struct ledger *l, const struct clock_row *cloc
         return status;
     vec_clear(&l->args);
     for (size_t i = 0; i < n; i++)
-        if (clocks[i].event)
-            ledger_arg_int(l, clocks[i].event);
-    status = stmt->driver->expect_many(stmt, "event_clock", l->args.v, l->args.n, err);
+        ledger_arg_int(l, clocks[i].event);
+    status = stmt->driver->expect_many(stmt, "event_clock", l->args.v, n, err);
     vec_clear(&l->args);
     return status;
 }
 
 /* Ends the transaction as the table at the top says. */
-static enum hf_status conclude(struct ledger *l, const struct clock_row *clocks, size_t n,
-                               bool found, int64_t now, struct hf_err *err)
+static enum hf_status conclude(struct ledger *l, bool found, bool may_arrive, int64_t now,
+                               const struct clock_row *clocks, size_t n, struct hf_err *err)
 {
     bool shared = ledger_has_others(l);
-    enum hf_status status = shared && !found ? skip_fences(l, clocks, n, err) : HF_OK;
-    if (status != HF_OK)
-        return status;
-    if (shared)
+    enum hf_status status = HF_OK;
+    if (shared && !found && may_arrive)
+        status = skip_fences(l, clocks, n, err);
+    if (status == HF_OK && shared && (found || may_arrive))
         return ledger_commit(l, err);
-    if (!found)
+    if (status == HF_OK && !shared && !found)
         return ledger_commit_touch(l, now, err);
     ledger_rollback(l);
-    return HF_OK;
+    return status;
 }
 
 enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *b,
                               const struct clock_row *clocks, size_t n_clocks,
-                              const struct event_def *created, bool *ret_happened,
+                              const struct event_def *created, bool assumed, bool *ret_happened,
                               struct hf_err *err)
 {
     int64_t now = 0;
@@ -207,7 +205,7 @@ enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *b,
     if ((status = ledger_begin(l, err)) != HF_OK ||
         (status = lock_clocks(l, clocks, n_clocks, &now, err)) != HF_OK ||
         (status = find_evidence(l, b, created, now, &found, err)) != HF_OK ||
-        (status = conclude(l, clocks, n_clocks, found, now, err)) != HF_OK) {
+        (status = conclude(l, found, assumed, now, clocks, n_clocks, err)) != HF_OK) {
         ledger_rollback(l);
         return status;
     }

@@ -8,6 +8,8 @@ import { execFile } from 'node:child_process';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { assertOk, assertProblem } from '../support/expect.mjs';
+import { startPgbouncer } from '../support/postgres.mjs';
+import { startProxy } from '../support/proxy.mjs';
 import { assertAllDraw, startBackends, readiness, timed } from '../support/scale.mjs';
 import { assertTook, newKey, Server, sleep, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
@@ -361,11 +363,46 @@ describe('a connection lost during COMMIT', () => {
     }
     assert.equal(answer.status, 503, answer.text);
     const held = site.countHolds();
+    const [{ fence }] = site.sql(`SELECT fence FROM event_clock WHERE event = ${site.eventNumber}`);
+    assert.equal(fence, held + 1, 'its fence is nobody\'s');
     assert.match(await site.ledgerLink.arrive(), /division by zero/);
     assert.equal(site.countHolds(), held, 'it was not done when it arrived');
     await one.grant(event, 'S-A-30');
     await two.grant(event, 'S-A-31');
     await site.done(); // verify accepts the fence that was left out
+  });
+
+  // A pooler says in PostgreSQL's own words that it has lost the session, but not for PostgreSQL.
+  for (const [name, before] of [['that asked first', 0], ['that was sent whole', 10]]) {
+    it(`of a pooler, by a batch ${name}: "nothing was done" is said only if it is true`, async () => {
+      const site = await backends.pair({ n: 1, through: 0 });
+      const link = await startProxy(backends.postgres.port, { postgres: true });
+      const pooler = await startPgbouncer(link.port);
+      const server = new Server({ ledger: site.ledger.replace(`:${backends.postgres.port}/`, `:${pooler.port}/`), gate: site.gate });
+      site.servers.push(server);
+      await server.launch();
+      for (let i = 1; i <= before; i++) await server.grant(site.event, `S-B-${i}`);
+      const cut = link.cutAt(isHoldCommit, 'after');
+      const answer = await server.hold(site.event, 'S-A-1');
+      await cut;
+      await until('it is stored', () => site.countHolds() === before + 1);
+      assert.notEqual(answer.json.code, 'ledger_unavailable');
+      await site.done();
+      await pooler.stop();
+      await link.close();
+    });
+  }
+
+  it('or refused for what it assumed: it is decided again, and nothing of the first decision is answered', async () => {
+    const site = await backends.pair({ args: ['--reconcile-every', '1h'] });
+    const { one, two, event } = site;
+    for (let round = 1; round <= 5; round++) {
+      for (let i = 0; i < 6; i++) await one.grant(event, `S-B-${round * 6 + i}`); // it has the event to itself
+      await two.grant(event, `S-A-${round}`);
+      const loser = await one.hold(event, `S-A-${round}`, {}, { 'Idempotency-Key': newKey() }); // before it hears of the other's
+      assertProblem(loser, 409, 'seat_taken');
+    }
+    await site.done();
   });
 
   it('and the ledger stays away: unknown is said after five seconds, with what to look up', async () => {

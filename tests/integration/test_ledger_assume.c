@@ -263,7 +263,8 @@ static void what_was_looked_for_in_vain_is_never_stored(void **state)
     assert_stored();
     decide(0);
     queue(); /* it stays in the socket, or in a pooler */
-    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, &found, &err), &err);
+    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, true, &found, &err),
+       &err);
     assert_false(found);
     assert_int_equal(commit(), HF_LEDGER_CONFLICT);
     assert_false(is_stored());
@@ -281,7 +282,8 @@ static void what_was_looked_for_and_found_stays(void **state)
     bool found = false;
     assert_stored();
     struct clock_row before = site.clocks[0];
-    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, &found, &err), &err);
+    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, true, &found, &err),
+       &err);
     assert_true(found);
     read_clocks();
     assert_int_equal(site.clocks[0].fence, before.fence);

@@ -268,7 +268,7 @@ enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n, i
 /* Tells the truth that the connection remembers, under the locks that the real one takes. */
 enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch,
                               const struct clock_row *clocks, size_t n_clocks,
-                              const struct event_def *created, bool *ret_happened,
+                              const struct event_def *created, bool assumed, bool *ret_happened,
                               struct hf_err *err)
 {
     (void)batch;
@@ -283,8 +283,7 @@ enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch
         *vec_push(&rows) = clocks[i];
     l->in_transaction = true;
     status = sim_lock(l, rows.v, rows.n, &now, err);
-    for (size_t i = 0; i < n_clocks && status == HF_OK && !l->was_stored && l->sim->has_others;
-         i++) {
+    for (size_t i = 0; i < n_clocks && status == HF_OK && !l->was_stored && assumed; i++) {
         sim_event(l->sim, clocks[i].event)->clock.fence++;
         sim_event(l->sim, clocks[i].event)->fences_skipped++;
     }

@@ -7,7 +7,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { freePort, launchServerIn, SERVER, tempDir, until } from './process.mjs';
+import { freePort, launchServer, launchServerIn, SERVER, tempDir, until } from './process.mjs';
 
 export const postgresBin = () => execFileSync(SERVER, ['postgres-bin'], { encoding: 'utf8' }).trim();
 
@@ -24,6 +24,19 @@ export function psqlQuery(url, text) {
   return JSON.parse(execFileSync('psql', [url, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c',
     `SELECT coalesce(json_agg(t), '[]') FROM (${text.trim().replace(/;$/, '')}) t`],
   { encoding: 'utf8', timeout: 60_000, maxBuffer: 256 << 20, stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
+// Starts a PgBouncer that pools sessions in front of the PostgreSQL at this port.
+export async function startPgbouncer(port) {
+  const dir = tempDir(), listen = await freePort(), ini = path.join(dir, 'pgbouncer.ini'), log = path.join(dir, 'log');
+  fs.writeFileSync(ini, `[databases]\n* = host=127.0.0.1 port=${port} user=holdfast\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${listen}
+unix_socket_dir =\nauth_type = any\npool_mode = session\ndefault_pool_size = 40\nserver_login_retry = 0\nlogfile = ${log}\n`);
+  const run = launchServer('postgres-tool', dir, '/usr/sbin/pgbouncer', '-q', ini);
+  await until('PgBouncer listens', () => {
+    if (run.ended) throw new Error(`PgBouncer ended at start:\n${run.stderr}`);
+    return fs.existsSync(log) && / listening on /.test(fs.readFileSync(log, 'utf8'));
+  });
+  return { port: listen, stop: async () => { run.child.kill('SIGKILL'); await run.done; } };
 }
 
 export class Postgres {

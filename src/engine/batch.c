@@ -24,7 +24,8 @@
 /* A batch asks the ledger first, unless worker.assume_after batches in a row found its events as
  * the view had them, and the ledger's clock was read within the last ASSUME_TIME_US. */
 #define ASSUME_AFTER_MAX 256
-#define ASSUME_TIME_US 1000000
+#define ASSUME_TIME_US 20000000
+#define ASSUME_DRIFT 1000 /* both clocks run at the same rate, within a part in so many */
 #define RESOLVE_TRIES 100 /* to find out about a lost COMMIT: 5 s in all */
 #define RESOLVE_PAUSE_US 50000
 #define LOG_EVERY_US 1000000 /* that the ledger fails */
@@ -199,8 +200,9 @@ static bool may_assume(struct worker *w, struct command *const *commands, size_t
 static void assume(struct worker *w, struct command *const *commands, size_t n)
 {
     struct decision *d = &w->decision;
+    int64_t boot_us = clock_boot_us(w->engine->config.clock);
     choose_reads(w, commands, n);
-    w->read.now = (clock_boot_us(w->engine->config.clock) + w->offset_us) / 1000;
+    w->read.now = (boot_us + w->offset_us - (boot_us - w->offset_read_us) / ASSUME_DRIFT) / 1000;
     for (size_t i = 0; i < d->events.n; i++)
         if (d->events.v[i]->clock.now > w->read.now)
             w->read.now = d->events.v[i]->clock.now;

@@ -626,7 +626,10 @@ static void a_server_that_writes_alone_asks_for_nothing_first(void **state)
         hold_one(h->a, h->at_a, seat);
     assert_in_range(reads.n, 4, 5); /* enough to see that the event does not move */
     assert_int_equal(h->world.ledger->assumed, 8 - reads.n);
-    world_pass_ms(&h->world, 2000);
+    server_catch_up(h->b);
+    for (uint32_t seat = 0; seat < 8; seat++)
+        assert_int_equal(shown(h->at_b, seat), SEAT_HELD);
+    world_pass_ms(&h->world, 21000);
     hold_one(h->a, h->at_a, 8); /* what it knows of the ledger's clock is too old */
     hold_one(h->a, h->at_a, 9);
     sim_ledger_hook(h->world.ledger, NULL, NULL);
@@ -642,7 +645,7 @@ static void a_server_that_writes_alone_asks_for_nothing_first(void **state)
     hold_one(h->a, h->at_a, 10); /* what it knows of the event is wrong */
     assert_int_equal(h->world.ledger->assumed, 8 - (size_t)(reads.n - 1) + 2);
     server_catch_up(h->b);
-    for (uint32_t seat = 0; seat < 10; seat++)
+    for (uint32_t seat = 8; seat < 12; seat++)
         assert_int_equal(shown(h->at_b, seat), SEAT_HELD);
 }
 
@@ -711,6 +714,24 @@ static void a_refusal_is_never_given_on_what_was_only_assumed(void **state)
     assert_int_equal(h->at_a->unmoved, 1); /* where refusals are common, it asks first */
     call_close(&release);
     call_close(&again);
+}
+
+static void clocks_may_drift_apart_between_two_readings(void **state)
+{
+    struct hall *h = *state;
+    for (int64_t drift_ms = -9; drift_ms <= 9; drift_ms += 6) { /* in ten seconds */
+        world_pass_ms(&h->world, 30000);
+        hold_one(h->a, h->at_a, 0);
+        h->at_a->unmoved = 1000;
+        world_pass_ms(&h->world, 10000);
+        clock_fake_step(&h->world.clock, drift_ms * 1000);
+        size_t assumed = h->world.ledger->assumed;
+        hold_one(h->a, h->at_a, 1);
+        assert_int_equal(h->world.ledger->assumed, assumed + 1);
+        world_pass_ms(&h->world, DEF_TTL_MS + 1000);
+        server_turn(h->a); /* both have expired */
+    }
+    assert_int_equal(h->world.ledger->missed, 0);
 }
 
 static void a_clock_that_was_set_costs_an_exchange_and_nothing_else(void **state)
@@ -833,6 +854,7 @@ int main(void)
         hall_test(what_the_other_server_wrote_is_found_out_by_the_commit),
         hall_test(the_other_server_may_come_between_decision_and_commit),
         hall_test(a_refusal_is_never_given_on_what_was_only_assumed),
+        hall_test(clocks_may_drift_apart_between_two_readings),
         hall_test(a_clock_that_was_set_costs_an_exchange_and_nothing_else),
         hall_test(a_key_that_the_other_server_has_stored_is_answered_as_there),
         hall_test(a_key_that_wins_only_what_was_assumed_gets_the_refusal),

@@ -89,6 +89,17 @@ async function metric(server, name) {
   return parseMetrics(text).find((sample) => sample.name === `holdfast_http_connections_${name}`).value;
 }
 
+// The server knows the crowd of an address by a slot of its table, one of 1,024 that a random key chooses, and in each of its
+// loops by itself: by chance a quiet address is taken for one of the crowd.  Another server has another key.
+async function again(attempt) {
+  try {
+    await attempt();
+  } catch (error) {
+    if (error.message !== 'the connection was closed') throw error;
+    await attempt();
+  }
+}
+
 const slow = {
   'heads that never end': { begin: 'GET /v1/events HTTP/1.1\r\nHost: localhost\r\nX: ', more: 'x' },
   'bodies that never end': { begin: 'POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n{', more: ' ' },
@@ -99,7 +110,7 @@ describe('a crowd of connections', () => {
   after(reap);
 
   for (const [what, request] of Object.entries(slow)) {
-    it(`with ${what} keeps nobody out, not even from its own addresses`, async (t) => {
+    it(`with ${what} keeps nobody out, not even from its own addresses`, (t) => again(async () => {
       const server = await launch({ wrap: limited(FILES) });
       const event = await server.createEvent(HALL);
       // Two addresses: one alone has two thirds of all, and never fills the server.
@@ -132,7 +143,7 @@ describe('a crowd of connections', () => {
         t.diagnostic(`${crowd.opened} connections came, ${await metric(server, 'evicted_total')} made room, 40 requests of the crowd's address took ${tries} tries`);
       });
       await server.stop();
-    });
+    }));
   }
 
   it('of one address leaves a third of the places to others, and they are not disturbed', async () => {

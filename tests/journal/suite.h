@@ -54,6 +54,8 @@ int world_close(void **state);
 /* ---- handles ---- */
 
 #define SLOW_MS 20000 /* the time of a call that must succeed, however busy the machine is */
+/* Opens a handle whose calls may take this long.  Opening is repeated, since on a busy machine it may
+ * take longer. */
 struct journal *handle_open(const char *url, int64_t timeout_ms);
 void handle_close(struct journal *j);
 /* Opens both handles of the world again, as servers that start do. */

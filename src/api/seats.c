@@ -282,14 +282,16 @@ static uint32_t list_seats(struct call *c, const struct event *e, uint32_t n_nam
                            size_t n_sections)
 {
     size_t room = n_named;
+    if (!n_sections)
+        return n_named;
     for (size_t i = 0; i < n_sections; i++)
         room += section_seats(&e->def->sections.v[c->sections_heap[i]]);
     uint32_t *named = hf_alloc((n_named + 1) * sizeof *named), n = n_named;
-    uint8_t *listed = n_sections ? hf_alloc(e->def->n_seats) : NULL;
+    uint8_t *listed = hf_alloc(e->def->n_seats);
     memcpy(named, c->seats, n_named * sizeof *named);
     call_seat_room(c, room);
     memcpy(c->seats, named, n_named * sizeof *named);
-    for (uint32_t i = 0; listed && i < n_named; i++)
+    for (uint32_t i = 0; i < n_named; i++)
         listed[named[i]] = 1;
     for (size_t i = 0; i < n_sections; i++) {
         const struct section_def *s = &e->def->sections.v[c->sections_heap[i]];

@@ -42,7 +42,7 @@ static inline void table_add(struct table *t, struct table_node *node, uint64_t 
 static inline void table_remove(struct table *t, struct table_node *node)
 {
     struct table_node **at = &t->buckets[node->hash & (t->cap - 1)];
-    while (*at != node)
+    while (*at != node) // NOLINT(clang-analyzer-core.NullDereference): it is in the table
         at = &(*at)->next;
     *at = node->next;
     t->n--;

@@ -270,8 +270,11 @@ struct ended *ended_add(struct cell_state *s, const struct owner_key *key)
 
 void ended_forget(struct cell_state *s)
 {
-    while (s->ended_first && s->ended_first->is_old)
-        ended_remove(s, s->ended_first);
-    for (struct ended *e = s->ended_first; e; e = e->next)
+    struct ended *e = s->ended_first, *next;
+    for (; e && e->is_old; e = next) {
+        next = e->next;
+        ended_remove(s, e);
+    }
+    for (; e; e = e->next)
         e->is_old = true;
 }

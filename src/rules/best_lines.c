@@ -132,7 +132,7 @@ static void add_line(struct lines *lines, const struct event *e, uint32_t r, dou
     vec_clear(&o->gaps);
     add_gaps(v, o);
     double usual = row->n_seats > 2 ? usual_gap(o) : section_usual;
-    for (uint32_t i = 0; i < row->n_seats; i++) {
+    for (size_t i = 0; i < o->spots.n; i++) {
         uint32_t seat = o->spots.v[i].seat;
         if (i && usual > 0 && distance(v, o->spots.v[i - 1].seat, seat) > AISLE_FACTOR * usual) {
             lines->distances[lines->n_slots] = INFINITY;

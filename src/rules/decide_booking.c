@@ -329,6 +329,7 @@ enum verdict decide_book(struct decision *d, struct event *e, struct booking_cre
         return VERDICT_TOO_MANY_SEATS;
     int64_t amount = merges ? places.amount : hold->amount;
     struct hold *h = b.live[0];
+    hf_check(h); /* a basket in which nothing lives was refused */
     if (amount && (verdict = check_book(d, e, op, h, amount, &expires_at)) != VERDICT_OK)
         return verdict;
     uint32_t n_merged = list_merged(op, &b);

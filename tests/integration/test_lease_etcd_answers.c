@@ -141,11 +141,12 @@ static bool take_name(void *ctx, const char *name)
 static void a_page_of_keys_that_cannot_be_read_ends_a_list(void **state)
 {
     (void)state;
-    static char text[16384] = "{\"header\":{\"revision\":\"5\"},\"kvs\":[{\"key\":\"!\"}";
+    static char text[16384];
     struct hf_fault fault = {0};
-    for (int i = 1; i < 512; i++)
-        strcat(text, ",{\"key\":\"!\"}");
-    strcat(text, "]}");
+    int n = snprintf(text, sizeof text, "{\"header\":{\"revision\":\"5\"},\"kvs\":[");
+    for (int i = 0; i < 512; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s{\"key\":\"!\"}", i ? "," : "");
+    (void)snprintf(text + n, sizeof text - (size_t)n, "]}");
     says(200, text);
     assert_int_equal(lease_list(handle, "", 0, take_name, NULL, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "leads nowhere"));

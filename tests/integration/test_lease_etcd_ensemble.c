@@ -180,8 +180,7 @@ static void a_replaced_leader_renews_nothing(void **state)
     struct lease_request a = asks("resumed", 2000), b = asks("resumed", 30000);
     assert_int_equal(until_answered(call_acquire, to_old, &a).result, HF_DONE);
     etcd_server_pause(old);
-    struct lease_verdict v;
-    while ((v = until_answered(call_acquire, l, &b)).result != HF_DONE)
+    while (until_answered(call_acquire, l, &b).result != HF_DONE)
         rest_ms(50);
     etcd_server_resume(old);
     struct lease_verdict renewed = until_answered(lease_renew, to_old, &a);

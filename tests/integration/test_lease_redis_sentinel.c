@@ -138,7 +138,7 @@ static void holder_and_waiter_follow_the_sentinels_to_the_new_primary(void **sta
     (void)state;
     char url[256];
     struct hf_fault fault;
-    struct hf_locks *locks, *away;
+    struct hf_locks *locks = NULL, *away = NULL;
     struct hf_lock *lock;
     struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 120000);
     url_put(url, "main", SENTINEL_PASSWORD);

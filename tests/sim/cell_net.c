@@ -12,9 +12,9 @@
 #include "sim/cell_check.h"
 #include "sim/cell_world.h"
 
-static void unref(struct exchange *x)
+static void unref(struct exchange *x, int n)
 {
-    if (--x->refs > 0)
+    if ((x->refs -= n) > 0)
         return;
     cell_request_close(&x->request);
     wire_free_letter(x);
@@ -66,12 +66,13 @@ static void returns(struct cell_world *w, struct sim_event *e)
     struct exchange *x = e->on;
     if (put_off(w, x, e))
         return;
+    int n = 1;
     if (x->client_waits) {
         x->client_waits = false;
         client_received(w, x, true);
-        unref(x);
+        n++;
     }
-    unref(x);
+    unref(x, n);
 }
 
 static void forget(struct exchange *x)
@@ -100,7 +101,7 @@ static void answered(struct pending *pending)
             sim_at(w, w->now_us + delay(w), returns, x, 0);
         }
     }
-    unref(x);
+    unref(x, 1);
 }
 
 /* ---- the request ---- */
@@ -124,7 +125,7 @@ static void arrives(struct cell_world *w, struct sim_event *e)
     }
     if (!s->node) {
         refuse(x, CELL_STOPPING); /* no connection: nothing was done */
-        unref(x);
+        unref(x, 1);
         return;
     }
     x->life = s->life;
@@ -150,7 +151,7 @@ static void abandoned(struct cell_world *w, struct sim_event *e)
         node_gone(s->node, &x->request);
         server_turn(s);
     }
-    unref(x);
+    unref(x, 1);
 }
 
 static void times_out(struct cell_world *w, struct sim_event *e)
@@ -161,11 +162,9 @@ static void times_out(struct cell_world *w, struct sim_event *e)
     if (x->client_waits) {
         x->client_waits = false;
         client_received(w, x, false);
-        x->refs++;
-        sim_at(w, w->now_us + delay(w), abandoned, x, 0);
-        unref(x);
+        sim_at(w, w->now_us + delay(w), abandoned, x, 0); /* has the client's part */
     }
-    unref(x);
+    unref(x, 1);
 }
 
 void net_send(struct exchange *x, int64_t timeout_us)
@@ -217,12 +216,14 @@ void net_close(struct cell_world *w)
     for (size_t i = 0; i < w->events.nodes.n; i++) {
         struct sim_event *e = heap_item(w->events.nodes.v[i], struct sim_event, due);
         struct exchange *x = e->on;
+        int n =
+            e->run == times_out || e->run == arrives || e->run == returns || e->run == abandoned;
         if (e->run == times_out && x->client_waits) {
             x->client_waits = false;
-            unref(x);
+            n++;
         }
-        if (e->run == times_out || e->run == arrives || e->run == returns || e->run == abandoned)
-            unref(x);
+        if (n)
+            unref(x, n);
     }
     vec_close(&w->exchanges);
 }

@@ -29,13 +29,12 @@
 #define SEEDS 1000
 
 static uint64_t seed;
+static char seed_line[64];
 
 /* The program ends within a run: what is needed to repeat it is still printed. */
 static void say_seed(void)
 {
-    char line[64];
-    int n = snprintf(line, sizeof line, "HF_SEED=%" PRIu64 "\n", seed);
-    ssize_t written = write(STDERR_FILENO, line, (size_t)n);
+    ssize_t written = write(STDERR_FILENO, seed_line, strlen(seed_line));
     (void)written;
 }
 
@@ -73,6 +72,7 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 static bool runs_well(bool outside_only)
 {
     static struct cell_world world;
+    (void)snprintf(seed_line, sizeof seed_line, "HF_SEED=%" PRIu64 "\n", seed);
     bool good = cell_world_run(&world, seed, getenv("HF_TRACE") != NULL, outside_only);
     cell_world_close(&world);
     if (good)

@@ -996,10 +996,10 @@ static struct event_def *with_venue(void)
     uint32_t first, second;
     def->venue = venue_new();
     for (int i = 0; i < 50000; i++) {
+        const int x = i % 250, y = i / 250;
         (void)snprintf(id, sizeof id, "seat-%d", i);
-        venue_add(def->venue,
-                  &(struct venue_seat){
-                      .id = id, .label = "1", .flags = SEAT_PLACED, .x = i % 250, .y = i / 250});
+        venue_add(def->venue, &(struct venue_seat){
+                                  .id = id, .label = "1", .flags = SEAT_PLACED, .x = x, .y = y});
     }
     assert_true(venue_index(def->venue, &first, &second));
     def->venue->is_placed = true;

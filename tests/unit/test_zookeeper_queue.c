@@ -71,7 +71,7 @@ static void nodes_are_read_as_they_are_written(void **state)
     assert_true(node.holds && node.mode == HF_SHARED);
     assert_string_equal(node.owner, OWNER);
     zk_node_name(owner, HF_EXCLUSIVE, false, name);
-    strcat(name, "0000000042");
+    (void)snprintf(name + strlen(name), sizeof name - strlen(name), "0000000042");
     assert_true(zk_node_parse(name, &node));
     assert_true(!node.holds && node.mode == HF_EXCLUSIVE && node.sequence == 42);
     assert_true(zk_node_parse("@w-" OWNER "-e--2147483648", &node));

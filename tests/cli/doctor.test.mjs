@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { holdfast, json, sqliteLocks } from '../support/cli.mjs';
 import { coordinators, PASSWORD } from '../support/coordinators.mjs';
 import { startPostgres } from '../support/postgres.mjs';
+import { until } from '../support/process.mjs';
 import { startProxy } from '../support/proxy.mjs';
 import { startRedis } from '../support/redis.mjs';
 import { freePort, reap } from '../support/server.mjs';
@@ -38,9 +39,12 @@ describe('holdfast doctor', () => {
     it(`tries a lock and measures exchanges: ${name}`, async () => {
       const row = coordinators[name], server = await row.start();
       const url = row.url(server.ports, `${row.user}:${PASSWORD}`);
-      // Of a Redlock whose servers have just started, a run waits until they may be used.
+      // Of a Redlock whose servers have just started, a run waits until a majority may be used, and the last one follows.
       await holdfast(url, ['run', ...(row.options ?? []), 'ready', '--', 'true']);
-      const report = await examination(url);
+      const report = await until('every server has a vote', async () => {
+        const seen = await examination(url);
+        return seen.of('restarts').every(({ grade }) => grade === 'good') && seen;
+      }, 60_000);
       assert.equal(report.driver, name);
       assert.ok(report.of('rights').some(({ grade, text }) => grade === 'good' && /taken, refused to a second holder/.test(text)), JSON.stringify(report.findings));
       assert.equal(report.of('latency').filter(({ text }) => text.startsWith('An exchange takes')).length, 1);

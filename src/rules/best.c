@@ -1,173 +1,27 @@
-/* Best available; see best.h for what is chosen and best_index.h for how it is found.  Runs on the
- * worker's thread, in decide; before an event is installed, on the thread that loads it. */
+/* Best available; see best.h for what is chosen and best_index.h for how it is found. */
 #include "rules/best.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/best_index.h"
+#include "rules/free_seats.h"
 
 /* How many slots a search by distance looks at, beyond the first line that has room, for one that
  * is nearer yet. */
 #define SLOTS_EXAMINED_MAX 8192
 
-/* Which seats an index knows.  A seat that is neither accessible nor a companion's is ordinary. */
-enum best_kind { ORDINARY, ACCESSIBLE, WITH_COMPANIONS, KINDS };
-
 struct range {
     uint32_t first, end; /* lines */
 };
 
-struct best {
-    struct lines lines;
-    /* Indexes of all categories, and of one category each.  All but the first are made on demand.
-     */
-    struct index *any[KINDS], **of_category[KINDS];
-    uint32_t *by_category;    /* seats, by category; made on demand */
-    uint32_t *category_first; /* where each category begins there, and the end of the last */
-    /* Of the best_find under way: ascending, apart; room for all sections. */
-    struct range *allowed;
+/* One question.  Ranges ascend and are apart. */
+struct best_search {
+    const struct lines *lines;
+    struct range *allowed; /* room for all sections */
     uint32_t n_allowed;
     uint32_t *next; /* of each allowed range: the next line with room; see next_nearest */
 };
-
-/* ---- indexes ---- */
-
-static bool belongs(const struct venue *v, uint32_t seat, enum best_kind kind)
-{
-    unsigned flags = v ? v->flags[seat] : 0;
-    switch (kind) {
-    case ORDINARY:
-        return !(flags & (SEAT_ACCESSIBLE | SEAT_COMPANION));
-    case ACCESSIBLE:
-        return flags & SEAT_ACCESSIBLE;
-    default:
-        return flags & (SEAT_ACCESSIBLE | SEAT_COMPANION);
-    }
-}
-
-static uint32_t slot_of(const struct best *b, uint32_t seat)
-{
-    return b->lines.slot_of ? b->lines.slot_of[seat] : seat;
-}
-
-static void set_in(struct best *b, enum best_kind kind, uint32_t category, uint32_t slot,
-                   bool is_free)
-{
-    if (b->any[kind])
-        index_set(b->any[kind], slot, is_free);
-    if (b->of_category[kind] && b->of_category[kind][category])
-        index_set(b->of_category[kind][category], slot, is_free);
-}
-
-void best_changed(struct event *e, uint32_t seat)
-{
-    const struct venue *v = e->def->venue;
-    bool is_free = e->seats[seat].status == SEAT_AVAILABLE;
-    uint32_t slot = slot_of(e->best, seat);
-    if (!v) {
-        index_set(e->best->any[ORDINARY], slot, is_free);
-        return;
-    }
-    for (enum best_kind kind = ORDINARY; kind < KINDS; kind++)
-        if (belongs(v, seat, kind))
-            set_in(e->best, kind, v->categories[seat], slot, is_free);
-}
-
-/* Lists the seats of each category.  O(seats), once. */
-static void sort_by_category(const struct event *e, struct best *b)
-{
-    const uint8_t *categories = e->def->venue->categories;
-    size_t n = e->def->categories.n;
-    uint32_t *next = hf_alloc((n + 1) * sizeof *next);
-    b->category_first = hf_alloc((n + 1) * sizeof *b->category_first);
-    b->by_category = hf_alloc(((size_t)e->def->n_seats + 1) * sizeof *b->by_category);
-    for (uint32_t i = 0; i < e->def->n_seats; i++)
-        b->category_first[categories[i] + 1]++;
-    for (size_t c = 0; c < n; c++)
-        next[c + 1] = b->category_first[c + 1] += b->category_first[c];
-    for (uint32_t i = 0; i < e->def->n_seats; i++)
-        b->by_category[next[categories[i]]++] = i;
-    free(next);
-}
-
-static void add_free(const struct event *e, const struct best *b, enum best_kind kind,
-                     uint32_t seat, struct index *x)
-{
-    if (belongs(e->def->venue, seat, kind) && e->seats[seat].status == SEAT_AVAILABLE)
-        index_set(x, slot_of(b, seat), true);
-}
-
-/* `category` -1: all.  O(seats that qualify + slots / 64 + lines). */
-static struct index *build(const struct event *e, struct best *b, enum best_kind kind,
-                           int64_t category)
-{
-    struct index *x = index_new(&b->lines);
-    if (category < 0) {
-        for (uint32_t i = 0; i < e->def->n_seats; i++)
-            add_free(e, b, kind, i, x);
-        return x;
-    }
-    if (!b->by_category)
-        sort_by_category(e, b);
-    for (uint32_t i = b->category_first[category]; i < b->category_first[category + 1]; i++)
-        add_free(e, b, kind, b->by_category[i], x);
-    return x;
-}
-
-/* The index of the wanted kind and category, which only events with a venue have several of. */
-static struct index *index_of(const struct event *e, struct best *b, enum best_kind kind,
-                              uint32_t category)
-{
-    struct index **place = &b->any[kind];
-    if (category && e->def->venue) {
-        if (!b->of_category[kind])
-            b->of_category[kind] = hf_alloc(e->def->categories.n * sizeof *b->of_category[kind]);
-        place = &b->of_category[kind][category - 1];
-    }
-    if (!*place) {
-        *place = build(e, b, kind, place == &b->any[kind] ? -1 : (int64_t)category - 1);
-        if (kind == WITH_COMPANIONS)
-            (*place)->needs = index_of(e, b, ACCESSIBLE, category);
-    }
-    index_refresh(*place);
-    return *place;
-}
-
-struct best *best_new(const struct event *e)
-{
-    struct best *b = hf_alloc(sizeof *b);
-    lines_init(&b->lines, e);
-    if (e->def->venue) {
-        b->any[ORDINARY] = build(e, b, ORDINARY, -1);
-    } else {
-        b->any[ORDINARY] = index_new(&b->lines);
-        index_fill(b->any[ORDINARY]);
-    }
-    index_refresh(b->any[ORDINARY]);
-    b->allowed = hf_alloc((b->lines.n_sections + 1) * sizeof *b->allowed);
-    b->next = hf_alloc((b->lines.n_sections + 1) * sizeof *b->next);
-    return b;
-}
-
-void best_free(struct best *b, const struct event_def *def)
-{
-    if (!b)
-        return;
-    for (enum best_kind kind = ORDINARY; kind < KINDS; kind++) {
-        index_free(b->any[kind]);
-        for (size_t i = 0; b->of_category[kind] && i < def->categories.n; i++)
-            index_free(b->of_category[kind][i]);
-        free(b->of_category[kind]);
-    }
-    lines_close(&b->lines);
-    free(b->by_category);
-    free(b->category_first);
-    free(b->allowed);
-    free(b->next);
-    free(b);
-}
 
 /* ---- where to look ---- */
 
@@ -190,26 +44,26 @@ static bool section_fits(const struct event_def *def, size_t section, const stru
 }
 
 /* Ranges that follow one another are one, unless their ranks have to be compared. */
-static void allow(struct best *b, uint32_t first, uint32_t end)
+static void allow(struct best_search *s, uint32_t first, uint32_t end)
 {
-    if (b->n_allowed && b->allowed[b->n_allowed - 1].end == first && !b->lines.distances)
-        b->allowed[b->n_allowed - 1].end = end;
+    if (s->n_allowed && s->allowed[s->n_allowed - 1].end == first && !s->lines->distances)
+        s->allowed[s->n_allowed - 1].end = end;
     else
-        b->allowed[b->n_allowed++] = (struct range){.first = first, .end = end};
+        s->allowed[s->n_allowed++] = (struct range){.first = first, .end = end};
 }
 
-static void allow_wanted(const struct event *e, struct best *b, const struct best_want *want)
+static void allow_wanted(const struct event *e, struct best_search *s, const struct best_want *want)
 {
-    const struct lines *lines = &b->lines;
-    b->n_allowed = 0;
+    const struct lines *lines = s->lines;
+    s->n_allowed = 0;
     if (want->section < 0 && !want->tier && !lines->distances &&
         (!want->category || e->def->venue)) {
-        allow(b, 0, lines->n);
+        allow(s, 0, lines->n);
         return;
     }
-    for (size_t s = 0; s < e->def->sections.n; s++)
-        if (section_fits(e->def, s, want))
-            allow(b, lines->section_first[s], lines->section_first[s + 1]);
+    for (size_t i = 0; i < e->def->sections.n; i++)
+        if (section_fits(e->def, i, want))
+            allow(s, lines->section_first[i], lines->section_first[i + 1]);
 }
 
 /* The next line with room in [from, end), or NO_LINE. */
@@ -220,37 +74,38 @@ static uint32_t line_within(const struct index *x, uint32_t from, uint32_t end,
     return line < end ? line : NO_LINE;
 }
 
-/* Of the lines in b->next the nearest to the focus; NO_LINE if there is none left.  *ret_range is
+/* Of the lines in s->next the nearest to the focus; NO_LINE if there is none left.  *ret_range is
  * its range.  O(ranges). */
-static uint32_t next_nearest(const struct best *b, uint32_t *ret_range)
+static uint32_t next_nearest(const struct best_search *s, uint32_t *ret_range)
 {
     uint32_t line = NO_LINE;
-    for (uint32_t i = 0; i < b->n_allowed; i++)
-        if (b->next[i] != NO_LINE &&
-            (line == NO_LINE || b->lines.list[b->next[i]].nearest < b->lines.list[line].nearest)) {
-            line = b->next[i];
+    for (uint32_t i = 0; i < s->n_allowed; i++)
+        if (s->next[i] != NO_LINE && (line == NO_LINE || s->lines->list[s->next[i]].nearest <
+                                                             s->lines->list[line].nearest)) {
+            line = s->next[i];
             *ret_range = i;
         }
     return line;
 }
 
-static void start_nearest(struct best *b, const struct index *x, enum index_room room, uint32_t q)
+static void start_nearest(struct best_search *s, const struct index *x, enum index_room room,
+                          uint32_t q)
 {
-    for (uint32_t i = 0; i < b->n_allowed; i++)
-        b->next[i] = line_within(x, b->allowed[i].first, b->allowed[i].end, room, q);
+    for (uint32_t i = 0; i < s->n_allowed; i++)
+        s->next[i] = line_within(x, s->allowed[i].first, s->allowed[i].end, room, q);
 }
 
 /* The best-ranked allowed line with room, or NO_LINE. */
-static uint32_t first_allowed(struct best *b, const struct index *x, enum index_room room,
+static uint32_t first_allowed(struct best_search *s, const struct index *x, enum index_room room,
                               uint32_t q)
 {
     uint32_t line = NO_LINE, range;
-    if (b->lines.distances) {
-        start_nearest(b, x, room, q);
-        return next_nearest(b, &range);
+    if (s->lines->distances) {
+        start_nearest(s, x, room, q);
+        return next_nearest(s, &range);
     }
-    for (uint32_t i = 0; i < b->n_allowed && line == NO_LINE; i++)
-        line = line_within(x, b->allowed[i].first, b->allowed[i].end, room, q);
+    for (uint32_t i = 0; i < s->n_allowed && line == NO_LINE; i++)
+        line = line_within(x, s->allowed[i].first, s->allowed[i].end, room, q);
     return line;
 }
 
@@ -361,38 +216,38 @@ static struct choice choose_with_needed(const struct index *x, const struct inde
 
 /* The nearest group of q in the allowed lines.  A line whose nearest seat is farther than the best
  * group so far cannot have a better one, and neither can the lines behind it. */
-static struct choice search_by_distance(struct best *b, const struct index *x, enum index_room room,
-                                        uint32_t q)
+static struct choice search_by_distance(struct best_search *s, const struct index *x,
+                                        enum index_room room, uint32_t q)
 {
     struct choice best = {0};
     uint32_t examined = 0, line, range = 0;
-    start_nearest(b, x, room, q);
-    while ((line = next_nearest(b, &range)) != NO_LINE && examined < SLOTS_EXAMINED_MAX) {
-        const struct index_line *l = &b->lines.list[line];
+    start_nearest(s, x, room, q);
+    while ((line = next_nearest(s, &range)) != NO_LINE && examined < SLOTS_EXAMINED_MAX) {
+        const struct index_line *l = &s->lines->list[line];
         if (best.found && (double)l->nearest * q >= best.off)
             break;
         struct choice c = choose_by_distance(x, l, room, q);
         if (c.found && (!best.found || c.off < best.off))
             best = c;
         examined += l->n_slots;
-        b->next[range] = line_within(x, line + 1, b->allowed[range].end, room, q);
+        s->next[range] = line_within(x, line + 1, s->allowed[range].end, room, q);
     }
     return best;
 }
 
 /* Finds q slots together.  Returns false if no line has room. */
-static bool find_together(struct best *b, const struct index *x, enum index_room room, uint32_t q,
-                          uint32_t *ret_slots)
+static bool find_together(struct best_search *s, const struct index *x, enum index_room room,
+                          uint32_t q, uint32_t *ret_slots)
 {
     struct choice c;
-    if (b->lines.distances) {
-        c = search_by_distance(b, x, room, q);
+    if (s->lines->distances) {
+        c = search_by_distance(s, x, room, q);
     } else {
-        uint32_t line = first_allowed(b, x, room, q);
+        uint32_t line = first_allowed(s, x, room, q);
         if (line == NO_LINE)
             return false;
-        c = x->needs ? choose_with_needed(x, &b->lines.list[line], q)
-                     : choose_by_middle(x, &b->lines.list[line], room, q);
+        c = x->needs ? choose_with_needed(x, &s->lines->list[line], q)
+                     : choose_by_middle(x, &s->lines->list[line], room, q);
         hf_check(c.found);
     }
     for (uint32_t i = 0; c.found && i < q; i++)
@@ -488,17 +343,17 @@ static uint32_t take_around(const struct index *x, struct walk *w, uint32_t cent
 }
 
 /* No line has q free, all allowed ones together have; the emptiest has `most`. */
-static void pick_lines(struct best *b, const struct index *x, uint32_t most, uint32_t q,
+static void pick_lines(struct best_search *s, const struct index *x, uint32_t most, uint32_t q,
                        uint32_t *ret_slots)
 {
-    uint32_t centre = first_allowed(b, x, ROOM_APART, most), had = 0;
+    uint32_t centre = first_allowed(s, x, ROOM_APART, most), had = 0;
     hf_check(centre != NO_LINE);
-    const uint32_t *section = &b->lines.section_first[b->lines.list[centre].section];
+    const uint32_t *section = &s->lines->section_first[s->lines->list[centre].section];
     struct range own = {.first = section[0], .end = section[1]};
     struct walk w;
     walk_start(&w, &own, 1, centre, centre);
     had = take_around(x, &w, centre, had, q, ret_slots);
-    walk_start(&w, b->allowed, b->n_allowed, own.first, own.end);
+    walk_start(&w, s->allowed, s->n_allowed, own.first, own.end);
     had = take_around(x, &w, centre, had, q, ret_slots);
     hf_check(had == q);
 }
@@ -510,44 +365,57 @@ static int seat_order(const void *a, const void *b)
 }
 
 /* The choices in order of preference; see best.h. */
-static bool find_slots(struct best *b, const struct index *x, const struct best_want *want,
+static bool find_slots(struct best_search *s, const struct index *x, const struct best_want *want,
                        uint32_t most, uint32_t *ret_slots)
 {
     uint32_t q = want->quantity, line;
-    if (find_together(b, x, ROOM_NO_ORPHAN, q, ret_slots) ||
-        find_together(b, x, ROOM_TOGETHER, q, ret_slots))
+    if (find_together(s, x, ROOM_NO_ORPHAN, q, ret_slots) ||
+        find_together(s, x, ROOM_TOGETHER, q, ret_slots))
         return true;
     if (want->adjacent)
         return false;
-    if ((line = first_allowed(b, x, ROOM_APART, q)) != NO_LINE)
-        pick_closest(x, &b->lines.list[line], q, ret_slots);
+    if ((line = first_allowed(s, x, ROOM_APART, q)) != NO_LINE)
+        pick_closest(x, &s->lines->list[line], q, ret_slots);
     else
-        pick_lines(b, x, most, q, ret_slots);
+        pick_lines(s, x, most, q, ret_slots);
     return true;
 }
 
-bool best_find(struct event *e, const struct best_want *want, uint32_t *ret_seats,
+static bool find(const struct event *e, struct best_search *s, const struct index *x,
+                 const struct best_want *want, uint32_t *ret_seats, uint32_t *ret_available)
+{
+    uint32_t q = want->quantity, available = 0, most = 0;
+    allow_wanted(e, s, want);
+    for (uint32_t i = 0; i < s->n_allowed; i++)
+        index_count(x, s->allowed[i].first, s->allowed[i].end, &available, &most);
+    *ret_available = available;
+    if (q <= available && find_slots(s, x, want, most, ret_seats))
+        return true;
+    return want->accessible && available > 0 &&
+           find_together(s, free_seats_index(e, SEATS_WITH_COMPANIONS, want->category),
+                         ROOM_TOGETHER, q, ret_seats);
+}
+
+bool best_find(const struct event *e, const struct best_want *want, uint32_t *ret_seats,
                uint32_t *ret_available)
 {
-    struct best *b = e->best;
-    uint32_t q = want->quantity, available = 0, most = 0;
+    uint32_t q = want->quantity;
     hf_check(q >= 1);
     const struct index *x =
-        index_of(e, b, want->accessible ? ACCESSIBLE : ORDINARY, want->category);
-    allow_wanted(e, b, want);
-    for (uint32_t i = 0; i < b->n_allowed; i++)
-        index_count(x, b->allowed[i].first, b->allowed[i].end, &available, &most);
-    *ret_available = available;
-    bool found = q <= available && find_slots(b, x, want, most, ret_seats);
-    if (!found && want->accessible && available > 0)
-        found = find_together(b, index_of(e, b, WITH_COMPANIONS, want->category), ROOM_TOGETHER, q,
-                              ret_seats);
+        free_seats_index(e, want->accessible ? SEATS_ACCESSIBLE : SEATS_ORDINARY, want->category);
+    size_t n = x->lines->n_sections + 1;
+    struct best_search s = {.lines = x->lines,
+                            .allowed = hf_alloc(n * sizeof *s.allowed),
+                            .next = hf_alloc(n * sizeof *s.next)};
+    bool found = find(e, &s, x, want, ret_seats, ret_available);
+    free(s.allowed);
+    free(s.next);
     if (!found)
         return false;
-    for (uint32_t i = 0; b->lines.seat_of && i < q; i++)
-        ret_seats[i] = b->lines.seat_of[ret_seats[i]];
+    for (uint32_t i = 0; x->lines->seat_of && i < q; i++)
+        ret_seats[i] = x->lines->seat_of[ret_seats[i]];
     qsort(ret_seats, q, sizeof *ret_seats, seat_order);
-    for (uint32_t i = 0; i < q; i++) /* otherwise a change was made without best_changed */
+    for (uint32_t i = 0; i < q; i++) /* otherwise a change was made without free_seats_changed */
         hf_check(e->seats[ret_seats[i]].status == SEAT_AVAILABLE);
     return true;
 }

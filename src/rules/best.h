@@ -27,12 +27,7 @@
  *
  * Cost: O(row / 64 + free runs of the row + log rows + sections), whatever the size of the venue; 4
  * adds log rows for each row it draws on.  By distance it is O(row + log rows + sections) for each
- * row that is looked at.  A change of a seat is O(1): it flips a bit and marks the
- * row, and the next best_find looks again at marked rows, so holds that name their seats pay next
- * to nothing.  The first question for a category is O(its seats + seats / 64 + rows), but O(seats)
- * for the first category of all, and for accessible places.  Memory: one bit per seat and 32 to 64
- * bytes per row, as much again for each category that was asked for, 4 bytes per seat once one was,
- * and 12 bytes per seat where seats have positions. */
+ * row that is looked at.  What it costs to know which seats are free is said in free_seats.h. */
 #ifndef HF_RULES_BEST_H
 #define HF_RULES_BEST_H
 
@@ -48,18 +43,11 @@ struct best_want {
     bool adjacent;     /* false: may be split */
 };
 
-/* Assumes that every seat is free.  Of `e` only the layout (def, rows) has to be there yet. */
-struct best *best_new(const struct event *e);
-void best_free(struct best *b, const struct event_def *def); /* accepts NULL */
-/* To be called after a seat became free or stopped being free; harmless when it did neither.
- * O(1). */
-void best_changed(struct event *e, uint32_t seat);
-
 /* Fills ret_seats[quantity], ascending, with seats that are SEAT_AVAILABLE on the worker's side.
  * Returns false, with ret_seats unchanged, if none fit.  Either way *ret_available is the number of
  * free seats in the sections that qualify (with both a section and a tier: in that section, if it
  * is of that tier). */
-bool best_find(struct event *e, const struct best_want *want, uint32_t *ret_seats,
+bool best_find(const struct event *e, const struct best_want *want, uint32_t *ret_seats,
                uint32_t *ret_available);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/best.h"
+#include "rules/free_seats.h"
 #include "rules/publish.h"
 
 /* What to show when all rows are folded.  Seats and areas that changed are marked by `pending`, so
@@ -193,7 +193,7 @@ static bool fold_seat(struct event *e, const struct audit_row *row, struct touch
     if (row->to == SEAT_AVAILABLE || row->to == SEAT_BLOCKED)
         seat->channel = row->to == SEAT_BLOCKED ? (uint8_t)row->channel : 0;
     seat_set_hold(e, index, row->to == SEAT_HELD || row->to == SEAT_BOOKED ? row->hold : 0);
-    best_changed(e, index);
+    free_seats_changed(e, index);
     if (!seat->pending) {
         vec_push(&touched->seats)->index = index;
         hf_check(touched->seats.n <= SEAT_PENDING_MAX);

@@ -1,7 +1,7 @@
 /* Changes of the view, the batch and the log in step; see change.h.  On the worker's thread. */
 #include "rules/change.h"
 
-#include "rules/best.h"
+#include "rules/free_seats.h"
 
 struct audit_row *change_log(struct decision *d, struct event *e, enum audit_object object,
                              enum audit_cause cause, int from, int to)
@@ -73,7 +73,7 @@ void change_seat(struct decision *d, struct event *e, uint32_t index, const stru
     write->channel = seat->channel;
     write->hold = seat_hold(e, index);
     write->expires_at = t->until;
-    best_changed(e, index);
+    free_seats_changed(e, index);
 }
 
 /* The part of a log row that seats and areas share. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "rules/best.h"
+#include "rules/free_seats.h"
 #include "rules/publish.h"
 
 static void clear_areas(struct decision *d)
@@ -380,7 +380,7 @@ static void undo_seats(struct decision *d)
         seat->status = (uint8_t)w->from;
         seat->channel = w->channel_before;
         seat_set_hold(e, SEAT_INDEX(w->seat), w->hold_before);
-        best_changed(e, SEAT_INDEX(w->seat));
+        free_seats_changed(e, SEAT_INDEX(w->seat));
     }
 }
 

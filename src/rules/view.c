@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "rules/best.h"
+#include "rules/free_seats.h"
 #include "rules/snapshot.h"
 #include "rules/view_holds.h"
 
@@ -111,7 +111,7 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
         }
     index_rows(e);
     e->seats = hf_alloc((def->n_seats + (size_t)1) * sizeof *e->seats);
-    e->best = best_new(e);
+    e->free_seats = free_seats_new(e);
     e->counts[SEAT_AVAILABLE] = def->n_seats;
     e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
     for (uint32_t i = 0; i < def->areas.n; i++)
@@ -148,7 +148,7 @@ void event_free(struct event *e)
     if (!e)
         return;
     drop_loaded(e);
-    best_free(e->best, e->def);
+    free_seats_close(e->free_seats, e->def);
     snapshot_unref(e->snapshot);
     snapshot_unref(e->plan);
     versions_leave(e->maps);
@@ -433,7 +433,7 @@ void event_load_seat(struct event *e, uint32_t index, enum seat_status status, i
         return;
     e->seats[index].status = (uint8_t)status;
     seat_set_hold(e, index, hold);
-    best_changed(e, index);
+    free_seats_changed(e, index);
 }
 
 void event_load_head(struct event *e, uint32_t index, int64_t seq)
@@ -597,7 +597,7 @@ void view_forget(struct view *v, struct event *e)
         e->seats[i].owner = 0;
         e->seats[i].channel = 0;
         e->seats[i].pending = 0;
-        best_changed(e, i);
+        free_seats_changed(e, i);
     }
     for (uint32_t i = 0; i < e->def->areas.n; i++)
         e->areas[i].pending = 0;

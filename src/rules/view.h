@@ -150,8 +150,8 @@ struct event {
     enum event_status status_draft;  /* as decided */
     uint64_t swept_batch;            /* the batch that last ended all due holds of this event */
     struct seat *seats;
-    struct area *areas;        /* def->areas.n of them */
-    struct best *best;         /* where free seats stand together; see best.h */
+    struct area *areas;            /* def->areas.n of them */
+    struct free_seats *free_seats; /* where they stand together; see free_seats.h */
     struct table_node *loaded; /* a chain of live holds read with the event, until view_install */
     VEC(struct owner_places) loaded_owners; /* likewise: booked places of owners */
     uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */

@@ -4,7 +4,7 @@
 
 #include "api/call.h"
 #include "api/render.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 static const struct shortage *shortage_of(const struct command *command)
 {

@@ -7,7 +7,7 @@
 #include "api/routes.h"
 #include "api/seat_names.h"
 #include "base/log.h"
-#include "rules/view.h"
+#include "view/view.h"
 #include "json/fields.h"
 
 #define AUDIT_LIMIT_DEFAULT 100

@@ -6,8 +6,8 @@
 
 #include "api/idempotency.h"
 #include "checkout/webhook.h"
-#include "rules/snapshot.h"
-#include "rules/view.h"
+#include "view/snapshot.h"
+#include "view/view.h"
 #include "json/fields.h"
 
 /* Leaves the call as a new one is: zeroed, but for room that is written before it is read. */

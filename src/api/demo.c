@@ -7,8 +7,8 @@
 
 #include "api/render.h"
 #include "base/log.h"
-#include "rules/view.h"
 #include "venue/event_parse.h"
+#include "view/view.h"
 
 /* demo_event.S: a whole body of POST /v1/events */
 extern const char demo_event_json[], demo_event_json_end[];

@@ -8,8 +8,8 @@
 #include "api/page.h"
 #include "api/render.h"
 #include "api/routes.h"
-#include "rules/view.h"
 #include "venue/event_parse.h"
+#include "view/view.h"
 
 #define ROWS_MANY 2000 /* more rows than this count as a large request */
 

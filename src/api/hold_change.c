@@ -8,7 +8,7 @@
 #include "api/places.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 struct change_body {
     int64_t fence;

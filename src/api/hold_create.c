@@ -13,7 +13,7 @@
 #include "api/places.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 #define STRANGER_METADATA_MAX 1024
 

@@ -9,7 +9,7 @@
 #include "api/render.h"
 #include "api/routes.h"
 #include "base/log.h"
-#include "rules/view.h"
+#include "view/view.h"
 #include "json/fields.h"
 
 #define REFERENCE_CHARS_MAX 255

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/idempotency.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 #define AREAS_NAMED_MAX HOLD_PLACES_MAX /* by one request */
 _Static_assert(AREAS_NAMED_MAX == 500, "the message states it");

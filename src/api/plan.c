@@ -9,9 +9,9 @@
 #include "api/render.h"
 #include "api/routes.h"
 #include "base/gzip.h"
-#include "rules/snapshot.h"
-#include "rules/view.h"
 #include "venue/plan_document.h"
+#include "view/snapshot.h"
+#include "view/view.h"
 
 /* The document of an event depends on nothing but the event and how this version renders it. */
 #define PLAN_ETAG "\"plan-1\""

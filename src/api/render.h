@@ -6,7 +6,7 @@
 
 #include "base/json_put.h"
 #include "engine/command.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 /* `e` NULL: the event as it is created, without the counts of its seats.  `status` 0: the status
  * that the view shows. */

@@ -7,7 +7,7 @@
 #include "api/idempotency.h"
 #include "base/hash.h"
 #include "base/utf8.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 static bool same_text(const struct text *a, const struct text *b)
 {

@@ -10,8 +10,8 @@
 #include "api/routes.h"
 #include "api/seat_names.h"
 #include "base/gzip.h"
-#include "rules/snapshot.h"
-#include "rules/view.h"
+#include "view/snapshot.h"
+#include "view/view.h"
 #include "json/fields.h"
 
 static struct event *path_event(struct call *c, step_fn again)

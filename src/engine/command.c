@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "rules/decide.h"
-#include "rules/snapshot.h"
-#include "rules/view.h"
+#include "view/snapshot.h"
+#include "view/view.h"
 
 void event_list_free(struct event_list *list)
 {

@@ -9,8 +9,8 @@
 #include "base/pending.h"
 #include "ledger/ledger.h"
 #include "model/verdict.h"
-#include "rules/heat.h"
 #include "rules/operations.h"
+#include "view/heat.h"
 
 struct decision;
 struct snapshot;

@@ -6,12 +6,12 @@
  * answer it got before.  An event is drawn at most ten times in any second: five times at
  * once, and once more every 200 ms.  While slow readers keep the last few maps of an event alive,
  * the next one waits until the oldest of them has been read or its readers have been cut off (see
- * rules/snapshot.h), which takes at most a few seconds. */
+ * view/snapshot.h), which takes at most a few seconds. */
 #ifndef HF_ENGINE_DRAWER_H
 #define HF_ENGINE_DRAWER_H
 
-#include "rules/snapshot.h"
-#include "rules/view.h"
+#include "view/snapshot.h"
+#include "view/view.h"
 
 /* Appends the event's map to `out`. */
 typedef void (*render_map_fn)(const struct event *e, const struct seat_map *map, struct buf *out);

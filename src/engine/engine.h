@@ -79,7 +79,7 @@ bool engine_key_maybe(const struct engine *e, const struct idempotency *key);
 /* Returns true if other servers may write to the ledger, too. */
 bool engine_is_shared(const struct engine *e);
 /* Pins the event if it is loaded, else returns NULL.  The event stays where it is until event_give
- * (rules/view.h) gives the pin back.  Lock-free. */
+ * (view/view.h) gives the pin back.  Lock-free. */
 struct event *engine_event_take(const struct engine *e, int64_t event);
 /* Ledger time as this process knows it. */
 int64_t engine_now_ms(const struct engine *e);

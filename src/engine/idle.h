@@ -6,7 +6,7 @@
  *     asked for least recently, and of these the ones that were asked for least, until seven
  *     eighths of that are left.
  *
- * An event stays while it is pinned (rules/registry.h), while a hold in it is live, since its
+ * An event stays while it is pinned (view/registry.h), while a hold in it is live, since its
  * worker ends the hold and counts its places, and while the ledger does not answer, from which it
  * could not be loaded again.  Hence the memory of events is bounded by event_memory_max, the events
  * that have live holds, and those that are being asked for at the same time.

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/engine_internal.h"
-#include "rules/catch_up.h"
+#include "view/catch_up.h"
 
 static void on_seat(void *ctx, uint32_t index, const struct seat_row *row)
 {

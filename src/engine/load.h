@@ -4,7 +4,7 @@
 #define HF_ENGINE_LOAD_H
 
 #include "ledger/ledger.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 struct engine;
 

@@ -5,7 +5,7 @@
 
 #include "base/gzip.h"
 #include "engine/engine_internal.h"
-#include "rules/past.h"
+#include "view/past.h"
 
 #define PAGE_ENTRIES 1000
 

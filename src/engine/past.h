@@ -1,7 +1,7 @@
 /* GET /v1/events/{e}/seats?at=: the map of an event at a past moment, by the reader of long reads.
  *
  * It takes the map that the view shows and takes back what the log has after the moment (see
- * rules/past.h), a page at a time.  A log may have millions of rows, so the reader serves others
+ * view/past.h), a page at a time.  A log may have millions of rows, so the reader serves others
  * between two pages; and it works on one such map at a time, the others wait, so that there is the
  * memory of one. */
 #ifndef HF_ENGINE_PAST_H

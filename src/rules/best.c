@@ -1,11 +1,11 @@
-/* Best available; see best.h for what is chosen and best_index.h for how it is found. */
+/* Best available; see best.h for what is chosen and seat_index.h for how it is found. */
 #include "rules/best.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/free_seats.h"
+#include "view/free_seats.h"
 
 /* How many slots a search by distance looks at, beyond the first line that has room, for one that
  * is nearer yet. */

@@ -31,7 +31,7 @@
 #ifndef HF_RULES_BEST_H
 #define HF_RULES_BEST_H
 
-#include "rules/view.h"
+#include "view/view.h"
 
 struct best_want {
     uint32_t quantity; /* >= 1 */

@@ -1,7 +1,7 @@
 /* Changes of the view, the batch and the log in step; see change.h.  On the worker's thread. */
 #include "rules/change.h"
 
-#include "rules/free_seats.h"
+#include "view/free_seats.h"
 
 struct audit_row *change_log(struct decision *d, struct event *e, enum audit_object object,
                              enum audit_cause cause, int from, int to)

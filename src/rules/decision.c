@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "rules/free_seats.h"
-#include "rules/publish.h"
+#include "view/free_seats.h"
+#include "view/publish.h"
 
 static void clear_areas(struct decision *d)
 {

@@ -6,7 +6,7 @@
 #define HF_RULES_DECISION_H
 
 #include "base/random.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 /* Slots of the set of keys that this batch stores: a power of two, more than twice a batch. */
 #define KEYS_STORED_SLOTS 8192

@@ -3,8 +3,8 @@
 #include "fuzz.h"
 
 #include "api/render.h"
-#include "rules/view.h"
 #include "venue/event_parse.h"
+#include "view/view.h"
 
 #define SEATS_BUILT_MAX 2000 /* larger events would only be slower */
 #define RENDERED_MAX ((size_t)256 * 1024)

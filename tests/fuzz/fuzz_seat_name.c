@@ -2,7 +2,7 @@
  * that is found is that seat's own name, so no seat has two names. */
 #include "fuzz.h"
 
-#include "rules/view.h"
+#include "view/view.h"
 
 static const char *const sections[] = {"S", "SA", "A", "1", "Balkon \xc3\xbc", "%2d", "Stalls"};
 static const char *const rows[] = {"A", "AA", "1", "11", "S", "\xe2\x82\xac", " "};

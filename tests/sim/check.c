@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "rules/best.h"
-#include "rules/view_holds.h"
 #include "sim/tables.h"
+#include "view/view_holds.h"
 
 /* ---- folding ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/catch_up.h"
+#include "view/catch_up.h"
 
 #define BATCHES_MAX 4 /* until a command is decided */
 

@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "engine/command.h"
 #include "rules/decide.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 #define T0_MS INT64_C(1790000000000) /* the time at which every test begins */
 #define MINUTE_MS INT64_C(60000)

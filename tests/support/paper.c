@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/client_number.h"
-#include "rules/view_holds.h"
 #include "sim/check.h"
+#include "view/view_holds.h"
 
 void paper_init(struct paper *p, uint64_t seed)
 {

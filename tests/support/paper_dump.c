@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "rules/best.h"
-#include "rules/view_holds.h"
 #include "sim/check.h"
+#include "view/view_holds.h"
 
 static int by_key(const void *a, const void *b)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "rules/view_holds.h"
+#include "view/view_holds.h"
 
 #define SEATS 12
 #define ADA UINT64_C(0xada)

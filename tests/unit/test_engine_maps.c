@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/past.h"
-#include "rules/snapshot.h"
 #include "support/engine_client.h"
+#include "view/snapshot.h"
 
 #define ROWS 2
 #define SEATS_PER_ROW 3

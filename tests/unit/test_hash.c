@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/wait.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 /* ---- the function ---- */
 

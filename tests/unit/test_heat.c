@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "rules/heat.h"
+#include "view/heat.h"
 
 #define SEATS 500
 #define THREADS 4

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/past.h"
+#include "view/past.h"
 
 #define SEATS 24
 #define AREAS 2

@@ -1,10 +1,10 @@
-/* Documents that many readers share, and how many versions of one are alive (rules/snapshot.h). */
+/* Documents that many readers share, and how many versions of one are alive (view/snapshot.h). */
 #include "support/fixtures.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "rules/snapshot.h"
+#include "view/snapshot.h"
 
 #define LARGE (SNAPSHOT_BYTES_FREE / 2)
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "rules/feed.h"
+#include "view/feed.h"
 
 static struct paper paper;
 static struct event *hall;

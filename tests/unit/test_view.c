@@ -12,7 +12,7 @@
 #include "engine/drawer.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"
-#include "rules/view_holds.h"
+#include "view/view_holds.h"
 
 /* ---- seat names ---- */
 

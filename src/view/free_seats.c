@@ -1,9 +1,9 @@
 /* See free_seats.h. */
-#include "rules/free_seats.h"
+#include "view/free_seats.h"
 
 #include <stdlib.h>
 
-#include "rules/view.h"
+#include "view/view.h"
 
 struct free_seats {
     struct lines lines;

@@ -5,9 +5,9 @@
  * the lock is held for one memcpy of at most cap_max * 24 bytes (6 MiB, about a millisecond, for an
  * event of 65,536 seats and more; a reader that keeps up copies some hundred bytes).  An event in
  * which nothing changes has no ring. */
-#include "rules/feed.h"
+#include "view/feed.h"
 
-#include "rules/view.h"
+#include "view/view.h"
 
 #define CAP_MIN 64
 

@@ -1,5 +1,5 @@
 /* Places by address; see clients.h. */
-#include "rules/clients.h"
+#include "view/clients.h"
 
 #include "base/client_number.h"
 #include "base/hash.h"

@@ -2,8 +2,8 @@
  * somebody, since it started.  An event gets its counters with its first refusal: 4 bytes per seat.
  * Any thread counts, with one relaxed addition per refused seat, and any thread reads; a counter
  * that has reached its maximum stays there. */
-#ifndef HF_RULES_HEAT_H
-#define HF_RULES_HEAT_H
+#ifndef HF_VIEW_HEAT_H
+#define HF_VIEW_HEAT_H
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -7,10 +7,10 @@
  * hold that was due at the moment had expired, though the row that says so came later (I4).
  *
  * Pure; owned by one thread.  9 bits per seat. */
-#ifndef HF_RULES_PAST_H
-#define HF_RULES_PAST_H
+#ifndef HF_VIEW_PAST_H
+#define HF_VIEW_PAST_H
 
-#include "rules/view.h"
+#include "view/view.h"
 
 struct past_map {
     const struct event *event;

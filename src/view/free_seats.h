@@ -1,5 +1,5 @@
 /* Which seats of an event are free on the worker's side of the view, and where they stand together:
- * an index (best_index.h) for each kind and category of seats that somebody asked for.  Runs on the
+ * an index (seat_index.h) for each kind and category of seats that somebody asked for.  Runs on the
  * worker's thread; before an event is installed, on the thread that loads it.
  *
  * A change of a seat is O(1): it flips a bit and marks the row, and the next question looks again at
@@ -8,10 +8,10 @@
  * accessible places.  Memory: one bit per seat and 32 to 64 bytes per row, as much again for each
  * category that was asked for, 4 bytes per seat once one was, and 12 bytes per seat where seats have
  * positions. */
-#ifndef HF_RULES_FREE_SEATS_H
-#define HF_RULES_FREE_SEATS_H
+#ifndef HF_VIEW_FREE_SEATS_H
+#define HF_VIEW_FREE_SEATS_H
 
-#include "rules/best_index.h"
+#include "view/seat_index.h"
 
 /* Which seats an index knows.  A seat that is neither accessible nor a companion's is ordinary. */
 enum seat_kind { SEATS_ORDINARY, SEATS_ACCESSIBLE, SEATS_WITH_COMPANIONS, SEAT_KINDS };

@@ -1,5 +1,5 @@
 /* See publish.h. */
-#include "rules/publish.h"
+#include "view/publish.h"
 
 void publish_begin(struct event *e) { lock_take(&e->lock); }
 

@@ -24,8 +24,8 @@
  * An event that was read from the ledger before it left is a picture of its former life: it must
  * not be installed, for the ledger may have moved on meanwhile.  So the slot counts how often the
  * event has left, the loader notes that number before it reads, and view_install compares. */
-#ifndef HF_RULES_REGISTRY_H
-#define HF_RULES_REGISTRY_H
+#ifndef HF_VIEW_REGISTRY_H
+#define HF_VIEW_REGISTRY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

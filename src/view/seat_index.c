@@ -1,6 +1,6 @@
-/* See best_index.h.  Runs on the worker's thread; before an event is installed, on the thread that
+/* See seat_index.h.  Runs on the worker's thread; before an event is installed, on the thread that
  * loads it. */
-#include "rules/best_index.h"
+#include "view/seat_index.h"
 
 #include <stdlib.h>
 #include <string.h>

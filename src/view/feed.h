@@ -2,8 +2,8 @@
  * dropped first.  The worker appends while it publishes a batch, under the event's lock, so that
  * the ring, the seats and `seq` are always of one moment (I13).  A reader asks for everything after
  * a seq and gets each seat or area once, in its newest state, or learns that it asked too late. */
-#ifndef HF_RULES_FEED_H
-#define HF_RULES_FEED_H
+#ifndef HF_VIEW_FEED_H
+#define HF_VIEW_FEED_H
 
 #include <stdbool.h>
 #include <stdint.h>

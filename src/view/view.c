@@ -1,13 +1,13 @@
 /* Events in memory: layout, seat states, registry.  See view.h for which thread may touch what. */
-#include "rules/view.h"
+#include "view/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "rules/free_seats.h"
-#include "rules/snapshot.h"
-#include "rules/view_holds.h"
+#include "view/free_seats.h"
+#include "view/snapshot.h"
+#include "view/view_holds.h"
 
 struct view {
     struct registry events;

@@ -1,6 +1,6 @@
 /* Live holds by key and by deadline.  The worker's thread only.  A hold is counted against its
  * address and its owner exactly while it is in the heap of deadlines. */
-#include "rules/view_holds.h"
+#include "view/view_holds.h"
 
 #include <stdlib.h>
 

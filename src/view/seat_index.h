@@ -14,8 +14,8 @@
  * for any quantity q, whether some line has room for q together without an orphan, which is: has a
  * run of q, or of q + 2 or more.  For if the longest is q + 1, a run of q can only be the second.
  */
-#ifndef HF_RULES_BEST_INDEX_H
-#define HF_RULES_BEST_INDEX_H
+#ifndef HF_VIEW_SEAT_INDEX_H
+#define HF_VIEW_SEAT_INDEX_H
 
 #include <stdbool.h>
 #include <stdint.h>

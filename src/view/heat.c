@@ -1,5 +1,5 @@
 /* See heat.h.  Pure but for the counters, which are atomics. */
-#include "rules/heat.h"
+#include "view/heat.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

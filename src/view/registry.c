@@ -1,10 +1,10 @@
 /* See registry.h. */
-#include "rules/registry.h"
+#include "view/registry.h"
 
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 void registry_close(struct registry *r)
 {

@@ -1,12 +1,12 @@
 /* Folds what other servers wrote into the view row by row, then shows it in one step, as a batch of
  * our own is shown (I11, I13).  On the worker's thread. */
-#include "rules/catch_up.h"
+#include "view/catch_up.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/free_seats.h"
-#include "rules/publish.h"
+#include "view/free_seats.h"
+#include "view/publish.h"
 
 /* What to show when all rows are folded.  Seats and areas that changed are marked by `pending`, so
  * that each is listed once. */

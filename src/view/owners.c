@@ -1,8 +1,8 @@
 /* See owners.h. */
-#include "rules/owners.h"
+#include "view/owners.h"
 
 #include "base/hash.h"
-#include "rules/view.h"
+#include "view/view.h"
 
 static bool is_empty(const void *slot)
 {

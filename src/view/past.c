@@ -1,5 +1,5 @@
 /* See past.h. */
-#include "rules/past.h"
+#include "view/past.h"
 
 #include <stdlib.h>
 

@@ -2,10 +2,10 @@
  * and seq, is shown under the event's lock as one step, so that no map and no stream is of two
  * moments (I13).  Used for a batch of our own and for what other servers wrote.  On the worker's
  * thread: publish_begin, any number of seats and areas, publish_end. */
-#ifndef HF_RULES_PUBLISH_H
-#define HF_RULES_PUBLISH_H
+#ifndef HF_VIEW_PUBLISH_H
+#define HF_VIEW_PUBLISH_H
 
-#include "rules/view.h"
+#include "view/view.h"
 
 void publish_begin(struct event *e);
 /* Shows the seat as it was decided; `until_ms` is when its hold expires, 0 if it is not held.

@@ -2,8 +2,8 @@
  * holds of loaded events.  All views of a server share one table, since an address may hold places
  * of events that different workers own; a mutex is held for each lookup.  Of several servers each
  * counts the holds that it has heard of. */
-#ifndef HF_RULES_CLIENTS_H
-#define HF_RULES_CLIENTS_H
+#ifndef HF_VIEW_CLIENTS_H
+#define HF_VIEW_CLIENTS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* The lines of an event; see best_index.h.  Where every seat has a position, the plan decides who
+/* The lines of an event; see seat_index.h.  Where every seat has a position, the plan decides who
  * sits beside whom: seats of a row are put in the order in which they stand, and a gap that is
  * clearly wider than those around it is an aisle. */
 #include <math.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "rules/best_index.h"
-#include "rules/view.h"
+#include "view/seat_index.h"
+#include "view/view.h"
 
 /* An aisle is this much wider than the distance of neighbours. */
 #define AISLE_FACTOR 1.7

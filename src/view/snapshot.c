@@ -1,9 +1,9 @@
 /* See snapshot.h. */
-#include "rules/snapshot.h"
+#include "view/snapshot.h"
 
 #include <stdlib.h>
 
-#include "rules/view.h"
+#include "view/view.h"
 
 #define CUT_OFF_US 50000 /* how soon readers that have to leave may be gone */
 

@@ -1,7 +1,7 @@
 /* How much memory an event takes, from the sizes of its parts; see view.h.  An estimate that errs
  * by a few per cent: what the allocator adds is not known. */
-#include "rules/snapshot.h"
-#include "rules/view.h"
+#include "view/snapshot.h"
+#include "view/view.h"
 
 #define SMALL_BLOCK 32 /* a short text of its own, with what the allocator adds */
 

@@ -1,11 +1,11 @@
 /* The worker's live holds: a hash table by key, and a heap by expiry.  Part of the view.  Only
  * the worker's thread calls these. */
-#ifndef HF_RULES_VIEW_HOLDS_H
-#define HF_RULES_VIEW_HOLDS_H
+#ifndef HF_VIEW_VIEW_HOLDS_H
+#define HF_VIEW_VIEW_HOLDS_H
 
-#include "rules/clients.h"
-#include "rules/owners.h"
-#include "rules/view.h"
+#include "view/clients.h"
+#include "view/owners.h"
+#include "view/view.h"
 
 struct hold_table {
     struct table by_key;

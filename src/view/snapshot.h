@@ -5,8 +5,8 @@
  * A document lives until its last reader is done, so slow readers can keep many versions of it
  * alive.  A list has the versions of one document that are alive, and has few of them: where
  * there is no room for another, the readers of the oldest are to be cut off (base/pin.h). */
-#ifndef HF_RULES_SNAPSHOT_H
-#define HF_RULES_SNAPSHOT_H
+#ifndef HF_VIEW_SNAPSHOT_H
+#define HF_VIEW_SNAPSHOT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

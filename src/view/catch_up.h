@@ -1,8 +1,8 @@
 /* Folding what other servers wrote into the view (I11, I13).  On the worker's thread. */
-#ifndef HF_RULES_CATCH_UP_H
-#define HF_RULES_CATCH_UP_H
+#ifndef HF_VIEW_CATCH_UP_H
+#define HF_VIEW_CATCH_UP_H
 
-#include "rules/view.h"
+#include "view/view.h"
 
 /* Do rows that the view has not seen yet say that the event's terms were changed?  The log does not
  * say how; event_set_terms must be called with the new ones first. */

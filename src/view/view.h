@@ -15,8 +15,8 @@
  * Events are loaded on their first use and leave when nobody has asked for them for a while; see
  * registry.h for how other threads keep an event while they use it.  A seat takes 24 bytes, a live
  * hold about 150. */
-#ifndef HF_RULES_VIEW_H
-#define HF_RULES_VIEW_H
+#ifndef HF_VIEW_VIEW_H
+#define HF_VIEW_VIEW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,9 +27,9 @@
 #include "base/lock.h"
 #include "base/table.h"
 #include "model/rows.h"
-#include "rules/feed.h"
-#include "rules/heat.h"
-#include "rules/registry.h"
+#include "view/feed.h"
+#include "view/heat.h"
+#include "view/registry.h"
 
 struct seat {
     _Atomic uint64_t shown;           /* seat_shown(): expiry in ms << 2 | status */

@@ -3,7 +3,7 @@
  * readers on other threads take one under the event's lock.  See view.h. */
 #include <stdlib.h>
 
-#include "rules/view.h"
+#include "view/view.h"
 
 struct shared_terms {
     struct event_terms terms; /* first: what is handed out points here */

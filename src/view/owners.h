@@ -1,8 +1,8 @@
 /* What each owner of an event has: its live holds, and how many places it holds and has booked.
  * A table by the hash of the owner (owner_hash in view.h), part of the view.  Only the worker's
  * thread calls these. */
-#ifndef HF_RULES_OWNERS_H
-#define HF_RULES_OWNERS_H
+#ifndef HF_VIEW_OWNERS_H
+#define HF_VIEW_OWNERS_H
 
 #include <stdint.h>
 

@@ -124,7 +124,7 @@ void holds_change(struct request *r)
         return;
     if (!read_body(c, &body, &err)) {
         call_invalid(c, err.msg);
-    } else if (may_add(c, &body) && judge(c, &body) && pace_spend(c, QUOTA_CHANGES, holds_change)) {
+    } else if (may_add(c, &body) && judge(c, &body) && pace_spend(c, PACE_CHANGES, holds_change)) {
         idempotency_hash_request(c);
         call_submit(c, pace_answer);
     }

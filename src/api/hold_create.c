@@ -143,7 +143,7 @@ static void judge_create(struct request *r)
         call_answer(r);
         return;
     }
-    if (!pace_spend(c, QUOTA_HOLDS, judge_create))
+    if (!pace_spend(c, PACE_HOLDS, judge_create))
         return;
     op->client = access_client(r); /* half a microsecond, which a refusal need not pay */
     idempotency_hash_request(c);

@@ -101,7 +101,7 @@ void holds_renew(struct request *r)
         return;
     }
     struct event *e = path_hold(c, &id, holds_renew);
-    if (!e || !hold_ttl_fits(c, ttl_ms, e) || !pace_spend(c, QUOTA_CHANGES, holds_renew))
+    if (!e || !hold_ttl_fits(c, ttl_ms, e) || !pace_spend(c, PACE_CHANGES, holds_renew))
         return;
     c->command.kind = CMD_HOLD_RENEW;
     c->command.event = e;

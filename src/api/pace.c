@@ -3,15 +3,22 @@
 
 #include "api/idempotency.h"
 
+_Static_assert(PACES == QUOTA_APP_MAX, "each has a name");
+const char *const pace_names[PACES] = {"holds", "changes"};
+
+static enum quota_rate quota_of(enum pace pace) { return QUOTA_OF_APP + (enum quota_rate)pace; }
+
 void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret)
 {
-    uint32_t changes = PACE_CHANGES * holds_per_minute;
-    ret->rates[QUOTA_HOLDS] = (struct quota_pace){holds_per_minute, PACE_BURST * holds_per_minute};
-    ret->rates[QUOTA_CHANGES] = (struct quota_pace){changes, PACE_BURST * changes};
+    uint32_t changes = PACE_CHANGES_PER_HOLD * holds_per_minute;
+    ret->rates[quota_of(PACE_HOLDS)] =
+        (struct quota_pace){holds_per_minute, PACE_BURST * holds_per_minute};
+    ret->rates[quota_of(PACE_CHANGES)] = (struct quota_pace){changes, PACE_BURST * changes};
 }
 
-bool pace_spend(struct call *c, enum quota_rate rate, step_fn again)
+bool pace_spend(struct call *c, enum pace pace, step_fn again)
 {
+    const enum quota_rate rate = quota_of(pace);
     int64_t wait_us = 0;
     if (access_spend(&c->http, rate, &wait_us)) {
         c->spent = rate;

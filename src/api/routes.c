@@ -1,6 +1,7 @@
 /* The table of routes, and the API as an application of src/http. */
 #include "api/routes.h"
 
+#include "api/pace.h"
 #include "api/pages.h"
 #include "checkout/webhook.h"
 
@@ -101,5 +102,6 @@ struct http_app api_app(struct api *api)
     return (struct http_app){.request_size = sizeof(struct call),
                              .routes = api->has_pages ? add_pages() : api_routes,
                              .release = call_release,
+                             .paces = pace_names,
                              .context = api};
 }

@@ -26,6 +26,9 @@ struct http_app {
     /* Writes what the transport refuses by itself (an unknown path, a body that is too large) in
      * the application's own format.  NULL: as a problem document.  `detail` may be NULL. */
     void (*refuse)(struct request *, const struct problem *, const char *detail);
+    /* QUOTA_APP_MAX names of what the application counts by its pace (quota.h), for metrics; NULL:
+     * nothing. */
+    const char *const *paces;
     void *context; /* the application's own; server_context() returns it */
 };
 

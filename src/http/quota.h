@@ -1,6 +1,6 @@
 /* What one address may take of the server.  Some things are counted while they last (connections,
- * streams), others by their pace (holds made and changed, wrong keys, old messages): a bucket
- * of `burst` that fills again at `per_minute`.
+ * streams), others by their pace (wrong keys, old messages, and what the application names): a
+ * bucket of `burst` that fills again at `per_minute`.
  *
  * An address counts as itself if it is IPv4.  An IPv6 address counts twice, as its /64 and, with
  * limits QUOTA_WIDE times as large, as its /48, since a subscriber may have either.
@@ -23,8 +23,14 @@
 
 /* Counted while they last. */
 enum quota_level { QUOTA_CONNECTIONS, QUOTA_STREAMS, QUOTA_LEVELS };
-/* Counted by their pace. */
-enum quota_rate { QUOTA_HOLDS, QUOTA_CHANGES, QUOTA_WRONG_KEYS, QUOTA_REPLAYS, QUOTA_RATES };
+/* Counted by their pace; from QUOTA_OF_APP on, what the application counts (http_app.paces). */
+#define QUOTA_APP_MAX 2
+enum quota_rate {
+    QUOTA_WRONG_KEYS,
+    QUOTA_REPLAYS,
+    QUOTA_OF_APP,
+    QUOTA_RATES = QUOTA_OF_APP + QUOTA_APP_MAX
+};
 
 struct quota_pace {
     uint32_t per_minute, burst; /* burst 0: there is no limit */

@@ -2,6 +2,7 @@
 #include "http/server.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -142,14 +143,26 @@ static size_t files_for_connections(unsigned threads, struct hf_err *err)
     return left < CONNECTIONS_MAX ? (size_t)left : CONNECTIONS_MAX;
 }
 
+static void paces_register(struct server *s, struct metrics *m)
+{
+    const char *names[QUOTA_RATES] = {
+        [QUOTA_WRONG_KEYS] = "wrong_keys", [QUOTA_REPLAYS] = "replays"};
+    const char *const *own = s->config.app->paces;
+    for (int i = 0; own && i < QUOTA_APP_MAX; i++)
+        names[QUOTA_OF_APP + i] = own[i];
+    for (int i = 0; i < QUOTA_RATES && names[i]; i++) {
+        char label[64];
+        (void)snprintf(label, sizeof label, "what=\"%s\"", names[i]);
+        s->too_soon[i] =
+            metrics_counter(m, "holdfast_too_many_requests_total", label,
+                            "Requests refused because their address had made too many.");
+    }
+}
+
 static void metrics_register(struct server *s)
 {
     static const char *const labels[6] = {
         NULL, NULL, "class=\"2xx\"", "class=\"3xx\"", "class=\"4xx\"", "class=\"5xx\""};
-    static const char *const paces[QUOTA_RATES] = {[QUOTA_HOLDS] = "what=\"holds\"",
-                                                   [QUOTA_CHANGES] = "what=\"changes\"",
-                                                   [QUOTA_WRONG_KEYS] = "what=\"wrong_keys\"",
-                                                   [QUOTA_REPLAYS] = "what=\"replays\""};
     struct metrics *m = s->config.metrics;
     for (int i = 2; i < 6; i++)
         s->answers[i] = metrics_counter(m, "holdfast_http_requests_total", labels[i],
@@ -163,10 +176,7 @@ static void metrics_register(struct server *s)
                                      "Connections refused because there were too many.");
     s->evicted = metrics_counter(m, "holdfast_http_connections_evicted_total", NULL,
                                  "Connections at rest that were closed to make room for others.");
-    for (int i = 0; i < QUOTA_RATES; i++)
-        s->too_soon[i] =
-            metrics_counter(m, "holdfast_too_many_requests_total", paces[i],
-                            "Requests refused because their address had made too many.");
+    paces_register(s, m);
     guesses_open(&s->guesses, m);
     s->streams_open = metrics_gauge(m, "holdfast_streams_open", NULL, "Streams open now.");
     gauge_set(metrics_gauge(m, "holdfast_streams_max", NULL, "Streams there may be."),

@@ -29,8 +29,8 @@ enum { STEPS = 200000, MODEL_PREFIXES = 200 };
 
 static const struct quota_limits model_limits = {
     .levels = {[QUOTA_CONNECTIONS] = 3, [QUOTA_STREAMS] = 2},
-    .rates = {[QUOTA_HOLDS] = {.per_minute = 60, .burst = 3},
-              [QUOTA_CHANGES] = {.per_minute = 90, .burst = 4},
+    .rates = {[QUOTA_OF_APP] = {.per_minute = 60, .burst = 3},
+              [QUOTA_OF_APP + 1] = {.per_minute = 90, .burst = 4},
               [QUOTA_WRONG_KEYS] = {.per_minute = 30, .burst = 1},
               [QUOTA_REPLAYS] = {.per_minute = 120, .burst = 5}},
 };
@@ -198,7 +198,7 @@ static void what_has_no_limit_is_always_allowed(void **state)
     int64_t wait_us = -1;
     for (int i = 0; i < 1000; i++) {
         assert_true(quota_take(q, &a, QUOTA_STREAMS));
-        assert_true(quota_spend(q, &a, QUOTA_HOLDS, SECOND_US, &wait_us));
+        assert_true(quota_spend(q, &a, QUOTA_OF_APP, SECOND_US, &wait_us));
     }
     assert_int_equal(wait_us, -1);
     quotas_free(q);

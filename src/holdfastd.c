@@ -14,13 +14,12 @@
 
 #include "api/api.h"
 #include "api/demo.h"
+#include "api/samples.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/private_file.h"
-#include "base/process.h"
-#include "base/samples.h"
 #include "base/secret.h"
 #include "base/settings.h"
 #include "base/variables.h"
@@ -34,6 +33,7 @@
 #include "setup/locks.h"
 #include "setup/options.h"
 #include "setup/payments.h"
+#include "setup/process.h"
 #include "setup/service.h"
 #include "setup/signals.h"
 

@@ -10,9 +10,9 @@
 #ifndef HF_API_API_H
 #define HF_API_API_H
 
+#include "api/samples.h"
 #include "base/json_put.h"
 #include "base/metrics.h"
-#include "base/samples.h"
 #include "engine/engine.h"
 #include "http/app.h"
 #include "http/quota.h"

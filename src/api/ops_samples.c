@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/routes.h"
-#include "base/samples.h"
+#include "api/samples.h"
 #include "json/fields.h"
 
 #define HOLDS "holdfast_hold_requests_total"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/crash.h"
-#include "base/pg_url.h"
+#include "net/pg_url.h"
 
 /* libholdfast can be built without either of them. */
 static const struct db_driver *const drivers[] = {

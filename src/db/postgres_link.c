@@ -11,10 +11,10 @@
 
 #include "base/backoff.h"
 #include "base/local_host.h"
-#include "base/pg_url.h"
 #include "base/settings.h"
 #include "base/wait.h"
 #include "db/postgres_pooler.h"
+#include "net/pg_url.h"
 
 #define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
 #define PAUSE_MIN_US 50000

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/pg_url.h"
 #include "base/random.h"
 #include "holdfast.h"
 #include "lab/runner.h"
 #include "lab/stage.h"
+#include "net/pg_url.h"
 
 static bool is_sqlite(const char *url) { return url && strncmp(url, "sqlite:", 7) == 0; }
 

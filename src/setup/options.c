@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/duration.h"
-#include "base/size.h"
 #include "base/variables.h"
 #include "holdfast.h"
+#include "setup/size.h"
 
 #define EXIT_USAGE 64
 

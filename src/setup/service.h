@@ -1,4 +1,4 @@
-/* What the service manager is told (base/notify.h): that the server has started, whether the ledger
+/* What the service manager is told (setup/notify.h): that the server has started, whether the ledger
  * answers, that it reloads and stops, and signs of life for its watchdog.  On the main thread. */
 #ifndef HF_SETUP_SERVICE_H
 #define HF_SETUP_SERVICE_H
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/notify.h"
+#include "setup/notify.h"
 
 /* Zeroed, there is no service manager. */
 struct setup_service {

@@ -30,11 +30,11 @@
 #include "base/local_host.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/pg_url.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/vec.h"
 #include "model/verdict.h"
+#include "net/pg_url.h"
 
 /* ---- helpers ---- */
 

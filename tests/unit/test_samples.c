@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/samples.h"
+#include "api/samples.h"
 
 #define START_US (INT64_C(1700000000) * 1000000)
 #define EVERY_US ((int64_t)SAMPLES_EVERY_MS * 1000)

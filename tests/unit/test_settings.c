@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/notify.h"
 #include "base/secret.h"
 #include "base/settings.h"
 #include "base/variables.h"
+#include "setup/notify.h"
 
 static const char *nearest(const char *name)
 {

@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/nearest.h"
-#include "base/size.h"
 #include "base/utf8.h"
+#include "setup/size.h"
 
 /* ---- UTF-8 ---- */
 

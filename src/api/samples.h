@@ -5,8 +5,8 @@
  * A series is computed from metrics that are named as GET /metrics names them.  One thread takes
  * the samples (samples_turn); any thread copies them (samples_read).  The lock is held for copying:
  * at most 8 bytes * SAMPLES_MAX per column. */
-#ifndef HF_BASE_SAMPLES_H
-#define HF_BASE_SAMPLES_H
+#ifndef HF_API_SAMPLES_H
+#define HF_API_SAMPLES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* See size.h. */
-#include "base/size.h"
+#include "setup/size.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,7 +1,7 @@
 /* Checks a PostgreSQL URL before libpq sees it: libpq's own error messages repeat parts of the URL,
  * which may contain a password.  Pure functions. */
-#ifndef HF_BASE_PG_URL_H
-#define HF_BASE_PG_URL_H
+#ifndef HF_NET_PG_URL_H
+#define HF_NET_PG_URL_H
 
 #define PG_URL_FORM "postgres://USER:PASSWORD@HOST:PORT/DATABASE"
 

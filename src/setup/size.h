@@ -1,7 +1,7 @@
 /* Sizes of memory as people write them on a command line or in a setting: 512KB, 256MB, 1GB; a bare
  * number is bytes.  A KB is 1024 bytes, and so on.  Pure functions. */
-#ifndef HF_BASE_SIZE_H
-#define HF_BASE_SIZE_H
+#ifndef HF_SETUP_SIZE_H
+#define HF_SETUP_SIZE_H
 
 #include <stdint.h>
 

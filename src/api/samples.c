@@ -1,6 +1,6 @@
 /* See samples.h.  The thread that takes samples owns what a column remembers of its metrics; `lock`
  * protects the ring alone. */
-#include "base/samples.h"
+#include "api/samples.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* See pg_url.h. */
-#include "base/pg_url.h"
+#include "net/pg_url.h"
 
 #include <ctype.h>
 #include <stdbool.h>

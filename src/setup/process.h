@@ -1,7 +1,7 @@
 /* What Prometheus calls process metrics, by their usual names, holdfast_build_info, and
  * what the log has lost. */
-#ifndef HF_BASE_PROCESS_H
-#define HF_BASE_PROCESS_H
+#ifndef HF_SETUP_PROCESS_H
+#define HF_SETUP_PROCESS_H
 
 #include "base/metrics.h"
 

@@ -1,7 +1,7 @@
 /* See process.h.  CPU and memory are read when metrics are rendered.  Open files are counted in the
  * background, since kernels before 6.2 list them one by one, and a busy server has a hundred
  * thousand. */
-#include "base/process.h"
+#include "setup/process.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* See notify.h.  For one thread, the main thread of a daemon. */
-#include "base/notify.h"
+#include "setup/notify.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Telling the service manager about a daemon: the protocol of sd_notify(3), which systemd and
  * others speak.  A message is one datagram of lines NAME=VALUE to the socket that NOTIFY_SOCKET
  * names.  Without that variable every call does nothing. */
-#ifndef HF_BASE_NOTIFY_H
-#define HF_BASE_NOTIFY_H
+#ifndef HF_SETUP_NOTIFY_H
+#define HF_SETUP_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>

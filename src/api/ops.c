@@ -45,7 +45,7 @@ void ops_ready(struct request *r)
     }
     bool ledger_up = engine_ready(e, NULL, 0);
     if (!(purpose ? engine_ready_for_reads(e) : ledger_up)) {
-        call_refuse(c, VERDICT_LEDGER_UNAVAILABLE, "The log has the reason.");
+        call_refuse(c, VERDICT_STORE_UNAVAILABLE, "The log has the reason.");
         return;
     }
     const char *degraded[3];

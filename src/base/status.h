@@ -15,10 +15,10 @@
     X(OVERLOADED, "the server is busy")                                                            \
     X(DRAINING, "the server is shutting down")                                                     \
     X(UNAVAILABLE, "the other side did not answer, and nothing was done")                          \
-    X(LEDGER_UNAVAILABLE, "the ledger cannot be written")                                          \
+    X(STORE_UNAVAILABLE, "the database cannot be used")                                            \
     X(OUTCOME_UNKNOWN, "the outcome is not known")                                                 \
-    X(LEDGER_SURPRISE, "the ledger holds something else than the view")                            \
-    X(LEDGER_CONFLICT, "other transactions were in the way")
+    X(SURPRISE, "what is stored is not what was known of it")                                      \
+    X(CONFLICT, "other transactions were in the way")
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, text) HF_##name,

@@ -112,7 +112,7 @@ void journal_sql_close(struct journal_sql *j)
 
 enum hf_status journal_sql_failure(enum hf_status status, struct hf_err *err)
 {
-    if (status == HF_LEDGER_UNAVAILABLE || status == HF_LEDGER_CONFLICT)
+    if (status == HF_STORE_UNAVAILABLE || status == HF_CONFLICT)
         status = HF_UNAVAILABLE;
     if (err && status != HF_OK)
         err->code = status;

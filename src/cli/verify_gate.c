@@ -43,7 +43,7 @@ static enum hf_status scan(struct gate *gate, struct scan *s, struct hf_err *err
     const struct gate_visitor visitor = {s, on_seat, on_count, on_strange, NULL};
     struct hf_fault fault = {0};
     if (gate_scan(gate, &visitor, &fault) != HF_DONE)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the gate: %.240s", fault.msg);
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "the gate: %.240s", fault.msg);
     gate_entries_sort(&s->entries);
     return HF_OK;
 }
@@ -126,8 +126,7 @@ enum hf_status verify_gate(const char *ledger_url, const char *gate_url, const s
     struct hf_fault fault = {0};
     enum hf_result result = gate_open(gate_url, clock, TIMEOUT_MS, &gate, &fault);
     if (result != HF_DONE)
-        return hf_err_set(err,
-                          result == HF_BAD_REQUEST ? HF_INVALID_REQUEST : HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, result == HF_BAD_REQUEST ? HF_INVALID_REQUEST : HF_STORE_UNAVAILABLE,
                           "the gate: %.240s", fault.msg);
     enum hf_status status;
     if ((status = scan(gate, &first, err)) == HF_OK &&

@@ -64,7 +64,7 @@ static enum hf_status version_read(const struct migration *m, int64_t *ret_versi
     if (status != HF_OK)
         return status;
     if (db_step(m->read, err) != DB_ROW)
-        return HF_LEDGER_UNAVAILABLE;
+        return HF_STORE_UNAVAILABLE;
     *ret_version = db_column_int(m->read, 0);
     m->read->driver->finish(m->read);
     return HF_OK;
@@ -141,7 +141,7 @@ static enum hf_status migrate(struct db *db, const struct version_statements *ve
         (status = version_read(&m, &version, err)) != HF_OK)
         return status;
     if (version > n)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "the data is of schema version %lld, newer than this program's %d",
                           (long long)version, n);
     /* Others may migrate at the same time, and be ahead. */

@@ -50,9 +50,9 @@
  * A lost connection is made again by the next begin, or by the next statement outside a
  * transaction. Prepared statements survive this.
  *
- * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_LEDGER_CONFLICT (a deadlock
+ * Failures: HF_STORE_UNAVAILABLE (disk, network; nothing was done), HF_CONFLICT (a deadlock
  * or the like with other writers: nothing was done, and the same transaction may succeed now),
- * HF_LEDGER_SURPRISE (see expect_many), HF_OUTCOME_UNKNOWN (a COMMIT whose outcome is not known),
+ * HF_SURPRISE (see expect_many), HF_OUTCOME_UNKNOWN (a COMMIT whose outcome is not known),
  * HF_INTERNAL (our mistake).  After any failure inside a transaction call rollback. */
 #ifndef HF_DB_DB_H
 #define HF_DB_DB_H
@@ -195,7 +195,7 @@ struct db_driver {
                                             struct hf_err *err);
     /* The same inside a transaction that may only commit if exactly n_rows rows change.  If another
      * number did, this or a later call of the transaction, at the latest the commit, fails with
-     * HF_LEDGER_SURPRISE, and err->msg is `what`, which is borrowed until then. */
+     * HF_SURPRISE, and err->msg is `what`, which is borrowed until then. */
     HF_MUST_USE enum hf_status (*expect_many)(struct db_stmt *stmt, const char *what,
                                               const struct db_value *args, size_t n_rows,
                                               struct hf_err *err);

@@ -262,7 +262,7 @@ static enum hf_status first_row(struct db_stmt *stmt, struct hf_err *err)
 {
     enum db_step step = db_step(stmt, err);
     if (step == DB_FAILED)
-        return err ? err->code : HF_LEDGER_UNAVAILABLE;
+        return err ? err->code : HF_STORE_UNAVAILABLE;
     return step == DB_ROW ? HF_OK : hf_err_set(err, HF_INTERNAL, "PostgreSQL: no answer");
 }
 

@@ -31,7 +31,7 @@
 static enum hf_status unavailable(const char *text, struct hf_err *err)
 {
     int len = (int)strcspn(text, "\n");
-    return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %.*s", len,
+    return hf_err_set(err, HF_STORE_UNAVAILABLE, "PostgreSQL: %.*s", len,
                       len ? text : "the connection was lost");
 }
 
@@ -61,20 +61,20 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
         const char *prefix;
         enum hf_status status;
     } states[] = {
-        {"40001", HF_LEDGER_CONFLICT},       /* could not serialize */
-        {"40P01", HF_LEDGER_CONFLICT},       /* deadlock */
-        {"55P03", HF_LEDGER_CONFLICT},       /* lock_timeout */
-        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, /* it works once it is prepared again */
-        {"08", HF_LEDGER_UNAVAILABLE},       /* connection */
-        {"25006", HF_LEDGER_UNAVAILABLE},    /* read-only: it has become a standby */
-        {"25P0", HF_LEDGER_UNAVAILABLE},     /* idle too long in a transaction */
-        {"28", HF_LEDGER_UNAVAILABLE},       /* not let in */
-        {"42501", HF_LEDGER_UNAVAILABLE},    /* not allowed */
-        {"53", HF_LEDGER_UNAVAILABLE},       /* no disk, memory, connections */
-        {"57", HF_LEDGER_UNAVAILABLE},       /* cancelled, shutdown */
-        {"58", HF_LEDGER_UNAVAILABLE},       /* I/O */
-        {"XX001", HF_LEDGER_UNAVAILABLE},    /* damaged */
-        {"XX002", HF_LEDGER_UNAVAILABLE},
+        {"40001", HF_CONFLICT},          /* could not serialize */
+        {"40P01", HF_CONFLICT},          /* deadlock */
+        {"55P03", HF_CONFLICT},          /* lock_timeout */
+        {PG_STALE_PLAN, HF_CONFLICT},    /* it works once it is prepared again */
+        {"08", HF_STORE_UNAVAILABLE},    /* connection */
+        {"25006", HF_STORE_UNAVAILABLE}, /* read-only: it has become a standby */
+        {"25P0", HF_STORE_UNAVAILABLE},  /* idle too long in a transaction */
+        {"28", HF_STORE_UNAVAILABLE},    /* not let in */
+        {"42501", HF_STORE_UNAVAILABLE}, /* not allowed */
+        {"53", HF_STORE_UNAVAILABLE},    /* no disk, memory, connections */
+        {"57", HF_STORE_UNAVAILABLE},    /* cancelled, shutdown */
+        {"58", HF_STORE_UNAVAILABLE},    /* I/O */
+        {"XX001", HF_STORE_UNAVAILABLE}, /* damaged */
+        {"XX002", HF_STORE_UNAVAILABLE},
     };
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
@@ -120,9 +120,9 @@ static enum hf_status wait_for_server(struct pg_link *l, int unsent, int64_t unt
     struct pollfd p = {.fd = PQsocket(l->conn), .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
     int n = poll_until(l, &p, until_us);
     if (n == -2)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no answer in time");
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "PostgreSQL: no answer in time");
     if (n < 0 && errno != EINTR)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: poll: %s", strerror(errno));
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "PostgreSQL: poll: %s", strerror(errno));
     if (n > 0 && p.revents & ~POLLOUT && !PQconsumeInput(l->conn))
         return pg_link_error(l, err);
     return HF_OK;
@@ -375,7 +375,7 @@ static bool connect_until(struct pg_link *l, int64_t until_us)
 enum hf_status pg_link_dial(struct pg_link *l, struct hf_err *err)
 {
     struct link_hosts hosts = {0};
-    enum hf_status status = HF_LEDGER_UNAVAILABLE;
+    enum hf_status status = HF_STORE_UNAVAILABLE;
     hosts_read(l->url, &hosts);
     int64_t until_us = wait_now_us() + (hosts.connect_ms ? hosts.connect_ms : l->connect_ms) * 1000;
     for (int i = 0; i < hosts.n && status != HF_OK; i++) {
@@ -444,7 +444,7 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
     if (l->conn)
         return HF_OK;
     if (gave_up(l))
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no connection in time");
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "PostgreSQL: no connection in time");
     if (is_pausing(l))
         return hf_err_set(err, l->why.code, "%s", l->why.msg);
     l->began_us = wait_now_us();
@@ -462,7 +462,7 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
         return HF_OK;
     }
     pg_link_drop(l);
-    l->why.code = HF_LEDGER_UNAVAILABLE;
+    l->why.code = HF_STORE_UNAVAILABLE;
     l->retry_us = wait_now_us() + backoff_pause(PAUSE_MIN_US, PAUSE_MAX_US, l->n_failures++);
     return hf_err_set(err, l->why.code, "%s", l->why.msg);
 }

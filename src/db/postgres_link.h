@@ -98,7 +98,7 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err);
 bool pg_is_fatal(const PGresult *result);
 /* Returns true if the SQLSTATE begins with `sqlstate`. */
 bool pg_has_state(const PGresult *result, const char *sqlstate);
-/* Sets `err` to HF_LEDGER_UNAVAILABLE with libpq's message. */
+/* Sets `err` to HF_STORE_UNAVAILABLE with libpq's message. */
 enum hf_status pg_link_error(const struct pg_link *l, struct hf_err *err);
 
 #endif

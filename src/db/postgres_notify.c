@@ -20,7 +20,7 @@ enum hf_status pg_notify(struct db *base, const char *topic, const char *text, s
     enum hf_status status = db_exec(db->notify, args, NULL, err);
     /* Nothing was written, whether the notification was sent or not. */
     return status == HF_OUTCOME_UNKNOWN
-               ? hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+               ? hf_err_set(err, HF_STORE_UNAVAILABLE,
                             "PostgreSQL: the connection was lost while notifying")
                : status;
 }
@@ -46,7 +46,7 @@ static enum hf_status subscribe(struct postgres *db, const char *topic, struct h
         db->topic.len = 0;
         buf_put(&db->topic, topic, strlen(topic) + 1);
     } else {
-        pg_disconnect(db, &(struct hf_err){.code = HF_LEDGER_UNAVAILABLE});
+        pg_disconnect(db, &(struct hf_err){.code = HF_STORE_UNAVAILABLE});
     }
     buf_close(&sql);
     return status;
@@ -74,7 +74,7 @@ static bool collect(struct postgres *db, const char *topic, struct buf *ret_line
 static enum hf_status fail_lost(struct postgres *db, struct hf_err *err)
 {
     enum hf_status status = pg_link_error(&db->link, err);
-    pg_disconnect(db, &(struct hf_err){.code = HF_LEDGER_UNAVAILABLE});
+    pg_disconnect(db, &(struct hf_err){.code = HF_STORE_UNAVAILABLE});
     return status;
 }
 
@@ -97,7 +97,7 @@ enum hf_status pg_listen(struct db *base, const char *topic, int wake_fd, int64_
         bool heard = collect(db, topic, ret_lines);
         int n = wait_files(p, 2, heard || left_us <= 0 ? 0 : left_us);
         if (n < 0 && errno != EINTR)
-            return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "poll: %s", strerror(errno));
+            return hf_err_set(err, HF_STORE_UNAVAILABLE, "poll: %s", strerror(errno));
         if (n > 0 && p[0].revents &&
             (!PQconsumeInput(db->link.conn) || PQstatus(db->link.conn) == CONNECTION_BAD))
             return fail_lost(db, err);

@@ -84,8 +84,7 @@ static void take_failure(struct postgres *db, struct pg_entry *e, const PGresult
     bool answered = PQresultErrorField(result, PG_DIAG_SQLSTATE) != NULL;
     if (e->kind == PG_EXPECT &&
         pg_has_state(result, e->stmt->or_surprise ? PG_UNIQUE_STATE : PG_COUNT_STATE))
-        (void)hf_err_set(&err, e->stmt->or_conflict ? HF_LEDGER_CONFLICT : HF_LEDGER_SURPRISE, "%s",
-                         e->what);
+        (void)hf_err_set(&err, e->stmt->or_conflict ? HF_CONFLICT : HF_SURPRISE, "%s", e->what);
     else
         (void)pg_error(result, &err);
     /* The outcome is not known if the connection ended instead: who says so may be a pooler, which

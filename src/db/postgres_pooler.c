@@ -63,7 +63,7 @@ enum hf_status pg_pooler_check(struct pg_link *l, struct hf_err *err)
     if (!l->is_pooled || !sessions_are_shared(l, pid))
         return status;
     return hf_err_set(
-        err, HF_LEDGER_UNAVAILABLE,
+        err, HF_STORE_UNAVAILABLE,
         "PgBouncer in transaction mode, or a pooler like it, cannot carry locks, which "
         "need a session: set pool_mode = session, or connect to PostgreSQL directly");
 }

@@ -7,7 +7,7 @@
 
 #include "db/postgres_link.h"
 
-/* For a new connection, before it is in pipeline mode: HF_LEDGER_UNAVAILABLE if there is such a
+/* For a new connection, before it is in pipeline mode: HF_STORE_UNAVAILABLE if there is such a
  * pooler.  One exchange; where there is any pooler, one more connection for a moment. */
 HF_MUST_USE enum hf_status pg_pooler_check(struct pg_link *l, struct hf_err *err);
 

@@ -79,10 +79,10 @@ static const struct template_fragment fragments[] = {
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
 
 /* Sets `err` from an SQLite code: HF_INTERNAL for our own mistakes, and for a damaged file if it is
- * shared (see db_options.shared); HF_LEDGER_UNAVAILABLE for all else. */
+ * shared (see db_options.shared); HF_STORE_UNAVAILABLE for all else. */
 static enum hf_status fail_code(struct sqlite *db, const char *what, int code, struct hf_err *err)
 {
-    enum hf_status status = HF_LEDGER_UNAVAILABLE;
+    enum hf_status status = HF_STORE_UNAVAILABLE;
     switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -187,7 +187,7 @@ static enum hf_status sqlite_expect_many(struct db_stmt *base, const char *what,
     int64_t changes = 0;
     enum hf_status status = sqlite_exec_many(base, args, n_rows, &changes, err);
     if (status == HF_OK && changes != (int64_t)n_rows)
-        return hf_err_set(err, HF_LEDGER_SURPRISE, "%s", what);
+        return hf_err_set(err, HF_SURPRISE, "%s", what);
     return status;
 }
 
@@ -269,7 +269,7 @@ static enum hf_status begin_shared(struct sqlite *db, struct hf_err *err)
     case SQLITE_OK:
         return HF_OK;
     case SQLITE_BUSY:
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "others have kept the database busy for longer than %lld ms",
                           (long long)(db->shared.timeout_us / 1000));
     default:
@@ -304,7 +304,7 @@ static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
     if (status == HF_OK && db->is_shared)
         sqlite_shared_committed(&db->shared);
     int code = sqlite3_extended_errcode(db->handle);
-    if (status == HF_LEDGER_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
+    if (status == HF_STORE_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
         (code & 0xff) != SQLITE_BUSY)
         return err ? err->code = HF_OUTCOME_UNKNOWN : HF_OUTCOME_UNKNOWN;
     return status;
@@ -468,7 +468,7 @@ static enum hf_status create_shared(const struct location *at, const struct db_o
 {
     int failed = sqlite_shared_create(at->path, options->clock, shared_timeout_ms(options));
     if (failed)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", at->path,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot create the database %s: %s", at->path,
                           strerror(failed));
     return sqlite_file_trust(at->path, err);
 }
@@ -483,14 +483,14 @@ static enum hf_status open_handle(struct sqlite *db, const struct location *at,
         flags |= SQLITE_OPEN_CREATE;
     const char *vfs = options->shared ? at->vfs : sqlite_vfs_register(at->vfs);
     if (!vfs && !options->shared)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite has no such file system");
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "SQLite has no such file system");
     if (sqlite3_open_v2(at->path, &db->handle, flags, vfs))
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", at->path,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot open the database %s: %s", at->path,
                           sqlite3_errmsg(db->handle));
     /* SQLite opens a file that it may not write to for reading; a waiter for a lease would then
      * wait for ever. */
     if (options->shared && sqlite3_db_readonly(db->handle, "main") == 1)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "may not write to the database %s", at->path);
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "may not write to the database %s", at->path);
     return HF_OK;
 }
 

@@ -21,7 +21,7 @@
 
 static enum hf_status fail(const char *what, const char *path, const char *why, struct hf_err *err)
 {
-    return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot %s %.120s: %.80s", what, path, why);
+    return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot %s %.120s: %.80s", what, path, why);
 }
 
 /* ---- copies ---- */

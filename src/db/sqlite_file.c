@@ -28,10 +28,10 @@ static enum hf_status check_folder(const char *path, uid_t *ret_owner, struct hf
     (void)snprintf(copy, sizeof copy, "%s", path);
     const char *folder = dirname(copy);
     if (stat(folder, &st) != 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open %.100s: its directory: %s", path,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot open %.100s: its directory: %s", path,
                           strerror(errno));
     if ((st.st_mode & S_IWOTH) && !(st.st_mode & S_ISVTX))
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "everybody may write to the directory %.150s; chmod o-w it", folder);
     *ret_owner = st.st_uid;
     return HF_OK;
@@ -44,7 +44,7 @@ enum hf_status sqlite_file_trust(const char *path, struct hf_err *err)
     (void)snprintf(copy, sizeof copy, "%s", path);
     bool is_foreign = lstat(path, &file) == 0 && file.st_uid != geteuid() && file.st_uid != 0;
     if (is_foreign && stat(dirname(copy), &folder) == 0 && (folder.st_mode & S_IWOTH))
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "%.100s belongs to another user, and everybody may put files into its "
                           "directory; use another directory",
                           path);
@@ -57,7 +57,7 @@ static enum hf_status create(const char *path, struct hf_err *err)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create %.150s: %s", path,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot create %.150s: %s", path,
                           strerror(errno));
     (void)close(fd);
     return HF_OK;
@@ -76,7 +76,7 @@ static enum hf_status check_files(const char *path, struct hf_err *err)
         bool exists = lstat(name, &st) == 0;
         const char *fault = exists ? private_file_fault(&st, geteuid()) : NULL;
         if (fault)
-            return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%.150s: %s", name, fault);
+            return hf_err_set(err, HF_STORE_UNAVAILABLE, "%.150s: %s", name, fault);
         is_missing |= i == 0 && !exists;
     }
     return is_missing ? create(path, err) : HF_OK;
@@ -90,10 +90,10 @@ static enum hf_status write_pid(int fd, const char *name, struct hf_err *err)
     struct stat st;
     int len = snprintf(pid, sizeof pid, "%ld", (long)getpid());
     if (fstat(fd, &st) != 0 || st.st_size >= PID_BYTES)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%.150s is not a lock file; move it away",
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "%.150s is not a lock file; move it away",
                           name);
     if (pwrite(fd, pid, (size_t)len, 0) != len || ftruncate(fd, len) != 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot write %s: %s", name, strerror(errno));
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot write %s: %s", name, strerror(errno));
     return HF_OK;
 }
 
@@ -111,12 +111,12 @@ enum hf_status sqlite_file_lock(const char *path, int *ret_fd, struct hf_err *er
     owner = us == 0 ? owner : us;
     int fd = *ret_fd = private_file_open(name, owner, &why);
     if (fd < 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the lock file %s", why.msg);
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "cannot open the lock file %s", why.msg);
     if (owner != us && fchown(fd, owner, (gid_t)-1) != 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "chown %s: %s", name, strerror(errno));
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "chown %s: %s", name, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ssize_t n = pread(fd, pid, sizeof pid - 1, 0);
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "another holdfastd%s%.*s is already running on %s",
                           n > 0 ? " with process id " : "", n > 0 ? (int)n : 0, pid, path);
     }
@@ -143,7 +143,7 @@ enum hf_status sqlite_file_sizes(const char *path, struct db_sizes *ret, struct 
     char log[PATH_BYTES + 8];
     (void)snprintf(log, sizeof log, "%s-wal", path);
     if (statvfs(path, &disk) != 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s: %s", path, strerror(errno));
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "%s: %s", path, strerror(errno));
     *ret = (struct db_sizes){.database_bytes = file_bytes(path),
                              .log_bytes = file_bytes(log),
                              .disk_bytes = (int64_t)(disk.f_blocks * disk.f_frsize),

@@ -34,7 +34,7 @@ static int64_t monotonic_us(const struct engine *e) { return clock_monotonic_us(
 
 static int64_t boot_ms(const struct engine *e) { return clock_boot_us(e->config.clock) / 1000; }
 
-/* How a try at a batch ended.  HF_OK: it is committed.  HF_LEDGER_SURPRISE: err.msg is the table
+/* How a try at a batch ended.  HF_OK: it is committed.  HF_SURPRISE: err.msg is the table
  * whose row count was not the expected one. */
 struct batch_outcome {
     enum hf_status status;
@@ -341,7 +341,7 @@ static enum hf_status commit(struct worker *w, struct hf_err *err)
     struct decision *d = &w->decision;
     bool effects = decision_has_effects(d) || w->created;
     if (!effects && w->assumed) /* without a commit nothing says whether the assumptions hold */
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "the batch changes nothing");
+        return hf_err_set(err, HF_CONFLICT, "the batch changes nothing");
     if (!effects) {
         ledger_rollback(w->ledger);
         return HF_OK;
@@ -451,7 +451,7 @@ static void answer_failure(struct worker *w, struct command *const *commands, si
 }
 
 /* Finds out what became of a COMMIT whose answer was lost.  HF_OK: it happened.
- * HF_LEDGER_UNAVAILABLE: it did not happen and never will.  HF_OUTCOME_UNKNOWN: that is still not
+ * HF_STORE_UNAVAILABLE: it did not happen and never will.  HF_OUTCOME_UNKNOWN: that is still not
  * known after 5 s, or when the server stops (I14). */
 static enum hf_status resolve(struct worker *w)
 {
@@ -463,7 +463,7 @@ static enum hf_status resolve(struct worker *w)
             break;
         if (ledger_resolve(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
                            w->created, w->assumed, &happened, &err) == HF_OK)
-            return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;
+            return happened ? HF_OK : HF_STORE_UNAVAILABLE;
         wait_sleep_us(RESOLVE_PAUSE_US);
     }
     return HF_OUTCOME_UNKNOWN;
@@ -520,7 +520,7 @@ static void log_failure(struct worker *w, size_t n_commands, const char *why)
 static struct batch_outcome store(struct worker *w, struct command **commands, size_t *n)
 {
     struct batch_outcome out = try_batch(w, commands, n, true);
-    for (int i = w->assumed ? 0 : 1; out.status == HF_LEDGER_CONFLICT && i < CONFLICT_TRIES; i++) {
+    for (int i = w->assumed ? 0 : 1; out.status == HF_CONFLICT && i < CONFLICT_TRIES; i++) {
         counter_add(w->engine->metrics.conflicts, !w->assumed);
         *n = undo(w, commands, *n);
         out = try_batch(w, commands, n, false);
@@ -579,7 +579,7 @@ static void run_singly(struct worker *w, struct command *command)
         return;
     }
     n = take_back(w, &command, n);
-    if (out.status != HF_LEDGER_SURPRISE) {
+    if (out.status != HF_SURPRISE) {
         finish_failed(w, &command, n, &out);
         return;
     }
@@ -598,7 +598,7 @@ static void run(struct worker *w, struct command **commands, size_t n)
         return;
     }
     n = take_back(w, commands, n);
-    if (out.status != HF_LEDGER_SURPRISE) {
+    if (out.status != HF_SURPRISE) {
         finish_failed(w, commands, n, &out);
         return;
     }

@@ -63,7 +63,7 @@ static void erase(struct worker *w)
             return;
         struct command *c = end_erasure(w);
         c->err = err;
-        c->verdict = VERDICT_LEDGER_UNAVAILABLE;
+        c->verdict = VERDICT_STORE_UNAVAILABLE;
         engine_finish(c);
         return;
     }

@@ -35,7 +35,7 @@ static enum hf_status read_number(struct db *db, const char *sql, int64_t *ret, 
     if (status != HF_OK)
         return status;
     if (db_step(stmt, err) != DB_ROW)
-        return HF_LEDGER_UNAVAILABLE;
+        return HF_STORE_UNAVAILABLE;
     *ret = db_column_int(stmt, 0);
     stmt->driver->finish(stmt);
     return HF_OK;
@@ -85,7 +85,7 @@ static enum hf_status check_version(struct db *db, struct hf_err *err)
     enum hf_status status = db_schema_version(db, &version, err);
     if (status != HF_OK || version == ledger_migrations_len)
         return status;
-    return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+    return hf_err_set(err, HF_STORE_UNAVAILABLE,
                       "the ledger is of schema version %lld, and this program copies %d",
                       (long long)version, ledger_migrations_len);
 }
@@ -158,9 +158,9 @@ static enum hf_status open_backup(const char *path, const struct clock *clock, s
     if (status == HF_OK)
         status = db_schema_version(db, ret_version, err);
     if (status == HF_OK && *ret_version == 0)
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no ledger in it");
+        status = hf_err_set(err, HF_STORE_UNAVAILABLE, "there is no ledger in it");
     if (status == HF_OK && *ret_version > ledger_migrations_len)
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        status = hf_err_set(err, HF_STORE_UNAVAILABLE,
                             "it is of schema version %lld, newer than this program's %d",
                             (long long)*ret_version, ledger_migrations_len);
     if (status != HF_OK) {
@@ -197,13 +197,13 @@ static enum hf_status inspect(struct db *db, int64_t version, const struct clock
     int64_t objects;
     enum hf_status status = schema_compare(db, clock, version, on_difference, i, &objects, err);
     if (status == HF_OK && i->has_fault)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "its %s %s", i->fault.object,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "its %s %s", i->fault.object,
                           schema_fault_text(i->fault.fault));
     if (status == HF_OK)
         status = db->driver->check_file(db, 0, &damage, &is_whole, err);
     if (status == HF_OK && damage.len) {
         damage.data[strcspn(damage.data, "\n")] = '\0';
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "it is damaged: %.160s", damage.data);
+        status = hf_err_set(err, HF_STORE_UNAVAILABLE, "it is damaged: %.160s", damage.data);
     }
     buf_close(&damage);
     return status;
@@ -244,7 +244,7 @@ static enum hf_status replace_rows(struct db *to, struct db *file, struct hf_err
     if (status != HF_OK)
         return status;
     if (others > 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "%lld connections of Holdfast use this database; stop its servers first",
                           (long long)others);
     if ((status = to->driver->begin(to, err)) == HF_OK &&

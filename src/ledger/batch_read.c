@@ -136,7 +136,7 @@ static enum hf_status next(struct db_stmt *stmt, bool *ret_row, struct hf_err *e
 {
     *ret_row = false;
     enum hf_status status = stmt ? ledger_next(stmt, ret_row, err) : HF_OK;
-    return status != HF_OK && err && err->code == HF_LEDGER_CONFLICT ? HF_LEDGER_CONFLICT : status;
+    return status != HF_OK && err && err->code == HF_CONFLICT ? HF_CONFLICT : status;
 }
 
 /* Rows usually come in the order of `rows`, so the search begins behind the last one found. */
@@ -177,7 +177,7 @@ static enum hf_status collect_now(struct db_stmt *stmt, const struct clock_row *
     if (status != HF_OK)
         return status;
     if (!is_row)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the database did not tell the time");
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "the database did not tell the time");
     int64_t now = db_column_int(stmt, 0);
     stmt->driver->finish(stmt);
     for (size_t i = 0; i < n; i++)

@@ -82,7 +82,7 @@ static enum hf_status tables_read(struct db *file, struct tables *ret, struct hf
         if (!take_column(stmt, ret))
             status = hf_err_set(err, HF_INTERNAL, "a column of the schema is of an unknown type");
     if (status == HF_OK && step == DB_FAILED)
-        status = HF_LEDGER_UNAVAILABLE;
+        status = HF_STORE_UNAVAILABLE;
     if (status != HF_OK)
         tables_close(ret);
     return status;
@@ -184,7 +184,7 @@ static enum hf_status pump(struct copying *c, const struct copied_table *t, stru
             status = flush(c, insert, err);
     }
     if (status == HF_OK && step == DB_FAILED)
-        return HF_LEDGER_UNAVAILABLE;
+        return HF_STORE_UNAVAILABLE;
     select->driver->finish(select);
     return status == HF_OK ? flush(c, insert, err) : status;
 }

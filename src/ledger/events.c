@@ -333,7 +333,7 @@ enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_st
     if (status != HF_OK)
         return status;
     if (!is_row)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "there is no event %lld", (long long)event);
     *ret_status = (enum event_status)db_column_int(stmt, AT_e_status);
     stmt->driver->finish(stmt);
     status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
@@ -379,7 +379,7 @@ enum hf_status ledger_terms_read(struct ledger *l, int64_t event, struct event_t
     if (status != HF_OK)
         return status;
     if (!is_row)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "there is no event %lld", (long long)event);
     terms_from_row(stmt, &terms);
     stmt->driver->finish(stmt);
     if ((status = read_prices(l, ST_CATEGORIES_READ, 1, event, &terms, err)) == HF_OK &&

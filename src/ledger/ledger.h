@@ -76,7 +76,7 @@ struct batch_read {
 HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
                                              struct hf_err *err);
 /* On a shared database, in place of ledger_batch_read: asks for nothing.  The batch is decided at
- * the time r->now on what the view has, and the commit fails with HF_LEDGER_CONFLICT unless all of
+ * the time r->now on what the view has, and the commit fails with HF_CONFLICT unless all of
  * this holds when the database gets to it, from when on the clock rows are locked:
  *   - r->clocks are the clock rows' seqs and fences, no row is ahead of r->now, and no other
  *     transaction has one of them locked: this one does not wait for it;
@@ -100,7 +100,7 @@ void batch_read_close(struct batch_read *r);
  * uses def->id.secret.  The log says that `actor` made it. */
 HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
                                                const char *actor, struct hf_err *err);
-/* Writes the batch; its rows are in ascending order of their keys.  Fails with HF_LEDGER_SURPRISE,
+/* Writes the batch; its rows are in ascending order of their keys.  Fails with HF_SURPRISE,
  * here or at the commit, if the number of changed rows is not the expected one; err->msg is then
  * the table's name. */
 HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *batch,

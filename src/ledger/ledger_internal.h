@@ -40,7 +40,7 @@ HF_MUST_USE enum hf_status ledger_query(struct ledger *l, enum statement which,
                                         const struct db_value *args, struct db_stmt **ret_stmt,
                                         struct hf_err *err);
 /* Moves to the next row.  *ret_row is false after the last one.  A failed read is
- * HF_LEDGER_UNAVAILABLE, whatever the database called it. */
+ * HF_STORE_UNAVAILABLE, whatever the database called it. */
 HF_MUST_USE enum hf_status ledger_next(struct db_stmt *stmt, bool *ret_row, struct hf_err *err);
 /* Reads the one integer that a query without parameters answers. */
 HF_MUST_USE enum hf_status ledger_read_int(struct ledger *l, enum statement which, int64_t *ret,

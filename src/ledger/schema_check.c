@@ -161,7 +161,7 @@ static enum hf_status each_object(struct db *db, const char *sql, const struct d
     enum db_step step = DB_DONE;
     while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
         object(ctx, stmt);
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status == HF_OK && step == DB_FAILED ? HF_STORE_UNAVAILABLE : status;
 }
 
 /* Copies a column into room of its own, cut to fit, with a question mark for each byte that a
@@ -371,12 +371,12 @@ static enum hf_status refuse(const struct schema_refusal *r, int64_t version, st
     if (r->n > 1)
         snprintf(others, sizeof others, " (and %lld more)", (long long)(r->n - 1));
     if (version == 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "this database is no ledger, and not empty: its %.100s %s%s; name "
                           "another one",
                           r->first.object, schema_fault_text(r->first.fault), others);
     return hf_err_set(
-        err, HF_LEDGER_UNAVAILABLE,
+        err, HF_STORE_UNAVAILABLE,
         "the ledger is refused: its %.90s %s%s; `holdfast verify` lists what differs, "
         "%s",
         r->first.object, schema_fault_text(r->first.fault), others,

@@ -24,7 +24,7 @@ static enum hf_status check_file(struct ledger *l, struct hf_err *err)
     l->is_checked_in_part = !is_whole;
     if (status == HF_OK && faults.len) {
         faults.data[strcspn(faults.data, "\n")] = '\0';
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        status = hf_err_set(err, HF_STORE_UNAVAILABLE,
                             "the file is damaged (%.120s); restore a backup (`holdfast restore`)",
                             faults.data);
     }

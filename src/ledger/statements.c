@@ -51,7 +51,7 @@ enum hf_status ledger_next(struct db_stmt *stmt, bool *ret_row, struct hf_err *e
 {
     enum db_step step = db_step(stmt, err);
     if (step == DB_FAILED)
-        return HF_LEDGER_UNAVAILABLE;
+        return HF_STORE_UNAVAILABLE;
     *ret_row = step == DB_ROW;
     return HF_OK;
 }
@@ -65,7 +65,7 @@ enum hf_status ledger_read_int(struct ledger *l, enum statement which, int64_t *
     if (status != HF_OK)
         return status;
     if (n == 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "a query has no answer");
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "a query has no answer");
     *ret = value;
     return HF_OK;
 }

@@ -52,7 +52,7 @@ static enum hf_status each(struct verifier *v, enum verify_statement which, int6
         v->read[which]++;
         row(v, v->stmts[which]);
     }
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status == HF_OK && step == DB_FAILED ? HF_STORE_UNAVAILABLE : status;
 }
 
 /* Returns the value, or one that is no status and no channel if a damaged row has a larger one. */
@@ -573,7 +573,7 @@ static enum hf_status verify_all(struct verifier *v, struct hf_err *err)
     if (status != HF_OK)
         return status;
     if (v->scalar != ledger_migrations_len)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "the data is of schema version %lld, this program reads %d",
                           (ll)v->scalar, ledger_migrations_len);
     if ((status = each(v, VS_EVENTS, 0, 0, on_event, err)) != HF_OK ||
@@ -612,10 +612,10 @@ static enum hf_status check_version(struct db *db, struct hf_err *err)
     if (status != HF_OK || version == ledger_migrations_len)
         return status;
     if (version == 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+        return hf_err_set(err, HF_STORE_UNAVAILABLE,
                           "there is no ledger in this database; a holdfastd that is started on it "
                           "makes one");
-    return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+    return hf_err_set(err, HF_STORE_UNAVAILABLE,
                       "the ledger is of schema version %lld, and this program knows %d%s",
                       (long long)version, ledger_migrations_len,
                       version < ledger_migrations_len

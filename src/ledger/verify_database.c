@@ -44,7 +44,7 @@ enum hf_status verify_database_explains(const struct verify_report *report, enum
     const enum verify_id reasons[] = {VERIFY_FILE, VERIFY_SCHEMA};
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (report->checks[reasons[i]].violations)
-            return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+            return hf_err_set(err, HF_STORE_UNAVAILABLE,
                               "the ledger cannot be read, since its %s: %.120s; restore a backup",
                               reasons[i] == VERIFY_FILE ? "file is damaged"
                                                         : "schema is not Holdfast's",

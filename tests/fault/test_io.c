@@ -74,7 +74,7 @@ static bool done(const struct story *s, enum scene scene) { return call_done(&s-
 /* Returns true if the command was answered and nothing was done. */
 static bool not_done(const struct story *s, enum scene scene)
 {
-    return asked(s, scene) && s->calls[scene].c.verdict == VERDICT_LEDGER_UNAVAILABLE;
+    return asked(s, scene) && s->calls[scene].c.verdict == VERDICT_STORE_UNAVAILABLE;
 }
 
 static bool play_event(struct story *s)
@@ -418,7 +418,7 @@ static int check_answers(const struct story *s, struct tally *tally)
         failed += i != HOLD_B && i != HOLD_C; /* they fail with A */
         if (call->c.verdict == VERDICT_OUTCOME_UNKNOWN)
             tally->unknown++;
-        else if (call->c.verdict == VERDICT_LEDGER_UNAVAILABLE)
+        else if (call->c.verdict == VERDICT_STORE_UNAVAILABLE)
             tally->not_done++;
         else
             fail_msg("scene %d: %s: %s", i, verdict_name(call->c.verdict), call->c.err.msg);
@@ -571,7 +571,7 @@ static void a_full_disk_is_reported_and_its_end_noticed(void **state)
     fault_arm(FAULT_WRITE, 1, SQLITE_FULL, true);
     play_holds(&s);
     for (int i = HOLD_A; i <= HOLD_C; i++)
-        assert_int_equal(s.calls[i].c.verdict, VERDICT_LEDGER_UNAVAILABLE);
+        assert_int_equal(s.calls[i].c.verdict, VERDICT_STORE_UNAVAILABLE);
     pause_ms(700); /* longer than the time between two probes */
     assert_false(engine_ready(s.client.engine, why, sizeof why));
     assert_non_null(strstr(why, "full"));
@@ -597,7 +597,7 @@ static void a_commit_whose_sync_fails_for_a_moment_is_found_not_done(void **stat
     }
     assert_false(engine_ready(s.client.engine, NULL, 0));
     fault_disarm();
-    assert_int_equal(client_wait(&s.calls[HOLD_A]), VERDICT_LEDGER_UNAVAILABLE);
+    assert_int_equal(client_wait(&s.calls[HOLD_A]), VERDICT_STORE_UNAVAILABLE);
     await_ready(&s);
     play_after(&s);
     assert_true(done(&s, AFTER));
@@ -663,7 +663,7 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
             call_event_create(&s.calls[EVENT], 100000, 1); /* a long text */
             verdict = client_ask(&s.client, &s.calls[EVENT]);
         }
-        assert_int_equal(verdict, VERDICT_LEDGER_UNAVAILABLE);
+        assert_int_equal(verdict, VERDICT_STORE_UNAVAILABLE);
         fault_disarm();
         client_stop(&s.client);
         check_sound(failed_image);

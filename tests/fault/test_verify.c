@@ -520,12 +520,12 @@ static void a_file_that_is_no_ledger_is_refused_with_a_reason(void **state)
     struct verify_report report;
     struct hf_err err = {0};
     assert_int_equal(ledger_verify("sqlite:/no/such/file", &clock_system, &report, &err),
-                     HF_LEDGER_UNAVAILABLE);
+                     HF_STORE_UNAVAILABLE);
     assert_true(strlen(err.msg) > 0);
     damaged_ledger_damage(&files, "INSERT INTO schema_version VALUES (1000)");
     char url[128];
     snprintf(url, sizeof url, "sqlite:%s", files.copy);
-    assert_int_equal(ledger_verify(url, &clock_system, &report, &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(ledger_verify(url, &clock_system, &report, &err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "1000"));
 }
 

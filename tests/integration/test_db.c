@@ -564,7 +564,7 @@ static void a_file_newer_than_the_program_is_refused(void **state)
     (void)state;
     struct hf_err err = {0};
     ok(db_migrate(lab.db, versions, 3, &err), &err);
-    assert_int_equal(db_migrate(lab.db, versions, 2, &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(db_migrate(lab.db, versions, 2, &err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "version 3"));
     assert_non_null(strstr(err.msg, "program's 2"));
 }
@@ -602,7 +602,7 @@ static void a_second_writer_is_refused_and_told_the_process_id(void **state)
     char pid[32];
     snprintf(pid, sizeof pid, " %ld ", (long)getpid());
     for (int i = 0; i < 2; i++) { /* a refused attempt does not release the lock */
-        assert_int_equal(try_open(lab.dir.url, writer(), &err), HF_LEDGER_UNAVAILABLE);
+        assert_int_equal(try_open(lab.dir.url, writer(), &err), HF_STORE_UNAVAILABLE);
         assert_non_null(strstr(err.msg, pid));
         assert_non_null(strstr(err.msg, lab.dir.db));
     }
@@ -625,7 +625,7 @@ static void the_lock_of_a_dead_server_does_not_count(void **state)
     close(fd);
     struct db_options options = writer();
     lab.db = open_db(&options);
-    assert_int_equal(try_open(lab.dir.url, writer(), &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_open(lab.dir.url, writer(), &err), HF_STORE_UNAVAILABLE);
     assert_null(strstr(err.msg, "999999999"));
 }
 
@@ -653,15 +653,15 @@ static void a_path_that_cannot_be_opened_is_named(void **state)
     char url[256];
     struct hf_err err;
     snprintf(url, sizeof url, "sqlite:%s/no/such", lab.dir.path);
-    assert_int_equal(try_open(url, writer(), &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_open(url, writer(), &err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "/no/such"));
-    assert_int_equal(try_open(url, reader(), &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_open(url, reader(), &err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "/no/such"));
     snprintf(url, sizeof url, "sqlite:%s/absent", lab.dir.path);
-    assert_int_equal(try_open(url, reader(), &err), HF_LEDGER_UNAVAILABLE); /* creates nothing */
+    assert_int_equal(try_open(url, reader(), &err), HF_STORE_UNAVAILABLE); /* creates nothing */
     assert_int_not_equal(access(url + 7, F_OK), 0);
     snprintf(url, sizeof url, "%s?vfs=nobody", lab.dir.url);
-    assert_int_equal(try_open(url, reader(), &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_open(url, reader(), &err), HF_STORE_UNAVAILABLE);
     snprintf(url, sizeof url, "%s?vfs=unix", lab.dir.url);
     assert_int_equal(try_open(url, reader(), &err), HF_OK);
 }
@@ -676,7 +676,7 @@ static void a_file_that_is_no_database_is_refused(void **state)
     for (int i = 0; i < 100; i++)
         assert_int_equal(write(fd, "Dear Sir or Madam, we regret\n", 29), 29);
     close(fd);
-    assert_int_equal(try_open(url, writer(), &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_open(url, writer(), &err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "not a database"));
 }
 

@@ -320,7 +320,7 @@ static void a_surprise_keeps_the_commit_from_happening(void **state)
         struct db_stmt *other = prepare(lab.db, BUMP);
         ok(other->driver->expect_many(other, order ? what : "later", order ? bad : good, 2, &err),
            &err);
-        assert_int_equal(try_commit(lab.db, &err), HF_LEDGER_SURPRISE);
+        assert_int_equal(try_commit(lab.db, &err), HF_SURPRISE);
         assert_string_equal(err.msg, order ? what : "no");
         assert_int_equal(number(lab.db, "SELECT CAST(SUM(n) AS bigint) FROM t"), 0);
     }
@@ -339,9 +339,9 @@ static void a_surprise_is_reported_by_the_next_answer_too(void **state)
     struct db_stmt *bump = prepare(lab.db, BUMP);
     begin(lab.db);
     ok(bump->driver->expect_many(bump, "early", bad, 1, &err), &err);
-    assert_int_equal(try_number(lab.db, COUNT, &value, &err), HF_LEDGER_SURPRISE);
+    assert_int_equal(try_number(lab.db, COUNT, &value, &err), HF_SURPRISE);
     assert_string_equal(err.msg, "early");
-    assert_int_equal(try_commit(lab.db, &err), HF_LEDGER_SURPRISE);
+    assert_int_equal(try_commit(lab.db, &err), HF_SURPRISE);
     assert_int_equal(number(lab.db, COUNT), 0);
 }
 
@@ -399,7 +399,7 @@ static void a_lock_that_is_not_released_is_a_conflict(void **state)
     begin(holder);
     ok(db_exec(theirs, &key, NULL, &err), &err);
     begin(lab.db);
-    assert_int_equal(db_exec(mine, &key, NULL, &err), HF_LEDGER_CONFLICT);
+    assert_int_equal(db_exec(mine, &key, NULL, &err), HF_CONFLICT);
     lab.db->driver->rollback(lab.db);
     commit(holder);
     ok(db_exec(mine, &key, NULL, &err), &err);
@@ -450,9 +450,9 @@ static void a_deadlock_is_a_conflict_for_one_of_the_two(void **state)
     db->driver->rollback(db);
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&other.both);
-    assert_true(mine == HF_OK || mine == HF_LEDGER_CONFLICT);
-    assert_true(other.status == HF_OK || other.status == HF_LEDGER_CONFLICT);
-    assert_true(mine == HF_LEDGER_CONFLICT || other.status == HF_LEDGER_CONFLICT);
+    assert_true(mine == HF_OK || mine == HF_CONFLICT);
+    assert_true(other.status == HF_OK || other.status == HF_CONFLICT);
+    assert_true(mine == HF_CONFLICT || other.status == HF_CONFLICT);
     db_close(db);
     db_close(other.db);
 }
@@ -494,15 +494,15 @@ static void lost_in_a_transaction_before_the_commit_is_known_not_to_have_happene
         if (queued)
             ok(bump->driver->expect_many(bump, "x", &key, 1, &err), &err);
         ask(END_OTHERS);
-        assert_int_equal(try_commit(lab.db, &err), HF_LEDGER_UNAVAILABLE);
+        assert_int_equal(try_commit(lab.db, &err), HF_STORE_UNAVAILABLE);
         assert_true(strlen(err.msg) > 0);
         assert_int_equal(number(lab.db, "SELECT n FROM t WHERE k = 1"), 0);
     }
     begin(lab.db);
     ok(db_exec(bump, &key, NULL, &err), &err);
     ask(END_OTHERS);
-    assert_int_equal(db_exec(bump, &key, NULL, &err), HF_LEDGER_UNAVAILABLE);
-    assert_int_equal(db_exec(bump, &key, NULL, &err), HF_LEDGER_UNAVAILABLE); /* and stays so */
+    assert_int_equal(db_exec(bump, &key, NULL, &err), HF_STORE_UNAVAILABLE);
+    assert_int_equal(db_exec(bump, &key, NULL, &err), HF_STORE_UNAVAILABLE); /* and stays so */
     lab.db->driver->rollback(lab.db);
     begin(lab.db);
     ok(db_exec(bump, &key, NULL, &err), &err);
@@ -596,7 +596,7 @@ static void a_server_that_restarts_is_found_again_and_not_asked_too_often(void *
             usleep(5000);
         }
         for (int i = 0; i < 2000; i++)
-            assert_int_equal(lab.db->driver->begin(lab.db, &err), HF_LEDGER_UNAVAILABLE);
+            assert_int_equal(lab.db->driver->begin(lab.db, &err), HF_STORE_UNAVAILABLE);
         doorman_goes(&doorman);
         /* It tries more and more rarely, at last once a second, with and without encryption. */
         assert_in_range(doorman.n_knocks, 1, 100);
@@ -634,7 +634,7 @@ static void a_failed_connection_is_retried_at_once_when_another_was_made(void **
     struct db *db = open_at(url, &options), *other = open_at(lab.url, &options);
     postgres_server_stop(server);
     for (int i = 0; i < 40; i++, usleep(20000)) /* by now it pauses for most of a second */
-        assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
+        assert_int_equal(try_number(db, COUNT, &value, &err), HF_STORE_UNAVAILABLE);
     postgres_server_again(server);
     assert_int_equal(number(other, COUNT), 3);
     assert_int_equal(number(db, COUNT), 3);
@@ -646,7 +646,7 @@ static void a_failed_connection_is_retried_at_once_when_another_was_made(void **
     enum hf_status frozen = try_number(db, COUNT, &value, &err);
     postgres_server_freeze(server, false);
     pthread_join(thread, NULL);
-    assert_int_equal(frozen, HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(frozen, HF_STORE_UNAVAILABLE);
     assert_int_equal(number(db, COUNT), 3);
     db_close(db);
     db_close(other);
@@ -664,7 +664,7 @@ static void a_table_that_was_altered_fails_once_at_most(void **state)
             begin(lab.db);
             enum hf_status status = db_query(read, NULL, &err);
             enum db_step step = status == HF_OK ? db_step(read, &err) : DB_FAILED;
-            assert_true(step == DB_ROW || (again && err.code == HF_LEDGER_CONFLICT));
+            assert_true(step == DB_ROW || (again && err.code == HF_CONFLICT));
             read->driver->finish(read);
             lab.db->driver->rollback(lab.db);
         }
@@ -688,14 +688,14 @@ static int64_t check_given_up_early(struct db *db, _Atomic int64_t *give_up_us)
     pthread_t thread;
     int64_t value, began = clock_monotonic_us(&clock_system);
     pthread_create(&thread, NULL, give_up_in_a_moment, give_up_us);
-    assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_number(db, COUNT, &value, &err), HF_STORE_UNAVAILABLE);
     int64_t first_us = clock_monotonic_us(&clock_system) - began;
     assert_true(first_us >= 390000);
     pthread_join(thread, NULL);
     int64_t quickest_us = INT64_MAX; /* a busy machine may delay one call, but not all of them */
     for (int i = 0; i < 20 && quickest_us > 100000; i++) {
         began = clock_monotonic_us(&clock_system);
-        assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
+        assert_int_equal(try_number(db, COUNT, &value, &err), HF_STORE_UNAVAILABLE);
         int64_t took_us = clock_monotonic_us(&clock_system) - began;
         quickest_us = took_us < quickest_us ? took_us : quickest_us;
     }
@@ -720,7 +720,7 @@ static bool abandon_once(void *ctx)
     int64_t took = clock_monotonic_us(&clock_system) - began;
     postgres_server_freeze(server, false);
     db_close(other);
-    assert_int_equal(status, HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(status, HF_STORE_UNAVAILABLE);
     assert_true(took >= 6900000);
     assert_int_equal(number(lab.db, COUNT), 3);
     JUDGE(first_us <= 5000000); /* it would have been 7 s */
@@ -936,7 +936,7 @@ static void a_listener_that_was_lost_says_so_once_and_listens_again(void **state
         status = other->driver->listen(other, "peers_news", -1, 3000, &lines, &err);
         pthread_join(thread, NULL);
     }
-    assert_int_equal(status, HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(status, HF_STORE_UNAVAILABLE);
     ok(other->driver->listen(other, "peers_news", -1, 0, &lines, &err), &err);
     struct teller teller = {lab.db, 100000};
     pthread_create(&thread, NULL, tell_later, &teller);
@@ -1021,7 +1021,7 @@ static void warnings_name_settings_that_may_lose_a_commit(void **state)
     struct db *copy = NULL;
     struct hf_err err = {0};
     postgres_server_url(&standby, strrchr(lab.url, '/') + 1, url);
-    assert_int_equal(db_open(url, &writer, &copy, &err), HF_LEDGER_UNAVAILABLE); /* read-write */
+    assert_int_equal(db_open(url, &writer, &copy, &err), HF_STORE_UNAVAILABLE); /* read-write */
     (void)snprintf(any, sizeof any, "%s?target_session_attrs=any", url);
     copy = open_at(any, &reader);
     assert_non_null(strstr(warnings(copy), "the server is a standby"));
@@ -1062,7 +1062,7 @@ static void a_slow_statement_gets_more_time_and_others_do_not(void **state)
     assert_int_equal(try_number(lab.db, "SELECT 1 FROM pg_sleep(5.5){slow}", &value, &err), HF_OK);
     begin(lab.db);
     assert_int_equal(try_number(lab.db, "SELECT 1 FROM pg_sleep(20)", &value, &err),
-                     HF_LEDGER_UNAVAILABLE);
+                     HF_STORE_UNAVAILABLE);
     lab.db->driver->rollback(lab.db);
     assert_int_equal(number(lab.db, COUNT), 0);
 }

@@ -110,7 +110,7 @@ static const char *store(void)
     if (status == HF_OK)
         status = ledger_commit(lab.l, &err);
     batch_clear();
-    if (status != HF_LEDGER_SURPRISE) {
+    if (status != HF_SURPRISE) {
         ok(status, &err);
         return "";
     }
@@ -1155,7 +1155,7 @@ static void a_ledger_of_a_newer_program_is_refused(void **state)
     lab.l = NULL;
     struct db_options options = {.clock = &lab.clock.clock, .writer = true};
     struct hf_err err = {0};
-    assert_int_equal(ledger_open(lab.url, &options, &lab.l, &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(ledger_open(lab.url, &options, &lab.l, &err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "1000"));
     assert_null(lab.l);
 }

@@ -129,7 +129,7 @@ static enum hf_status commit(void)
     assert_int_equal(ledger_exchanges(site.ours), exchanges + 1);
     if (status != HF_OK)
         ledger_rollback(site.ours);
-    if (status == HF_LEDGER_CONFLICT) /* and not the end of a wait for somebody's lock */
+    if (status == HF_CONFLICT) /* and not the end of a wait for somebody's lock */
         assert_string_equal(err.msg, "what was assumed");
     return status;
 }
@@ -148,15 +148,15 @@ static void assert_refused(int64_t late_ms)
 {
     decide(late_ms);
     queue();
-    assert_int_equal(commit(), HF_LEDGER_CONFLICT);
+    assert_int_equal(commit(), HF_CONFLICT);
     assert_false(is_stored());
 }
 
 /* A try fails for no fault of its own if it took longer than the time may differ. */
 static void assert_stored(void)
 {
-    enum hf_status status = HF_LEDGER_CONFLICT;
-    for (int i = 0; i < TRIES && status == HF_LEDGER_CONFLICT; i++) {
+    enum hf_status status = HF_CONFLICT;
+    for (int i = 0; i < TRIES && status == HF_CONFLICT; i++) {
         decide(0);
         queue();
         status = commit();
@@ -228,7 +228,7 @@ static void nobody_else_may_have_an_event_locked_and_nobody_waits_for_it(void **
         ok(ledger_lock(site.theirs, &row, 1, &now, &err), &err);
         decide(0);
         queue();
-        assert_int_equal(commit(), HF_LEDGER_CONFLICT);
+        assert_int_equal(commit(), HF_CONFLICT);
         ledger_rollback(site.theirs);
         assert_false(is_stored());
         assert_stored();
@@ -266,7 +266,7 @@ static void what_was_looked_for_in_vain_is_never_stored(void **state)
     ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, true, &found, &err),
        &err);
     assert_false(found);
-    assert_int_equal(commit(), HF_LEDGER_CONFLICT);
+    assert_int_equal(commit(), HF_CONFLICT);
     assert_false(is_stored());
     struct clock_row before = site.clocks[0];
     read_clocks();

@@ -65,7 +65,7 @@ static void run_hook(struct sim_ledger *sim, enum sim_call call)
 
 static enum hf_status stuck(struct hf_err *err)
 {
-    return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the connection is stuck");
+    return hf_err_set(err, HF_STORE_UNAVAILABLE, "the connection is stuck");
 }
 
 enum hf_status sim_enter(struct ledger *l, enum sim_call call, struct hf_err *err)
@@ -79,9 +79,9 @@ enum hf_status sim_enter(struct ledger *l, enum sim_call call, struct hf_err *er
         return HF_OK;
     switch (l->sim->faults[call].fault) {
     case SIM_UNAVAILABLE:
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "a fault of the simulation");
+        return hf_err_set(err, HF_STORE_UNAVAILABLE, "a fault of the simulation");
     case SIM_CONFLICT:
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "a fault of the simulation");
+        return hf_err_set(err, HF_CONFLICT, "a fault of the simulation");
     case SIM_LOST_STORED:
     case SIM_LOST_UNSTORED:
         hf_check(call == SIM_COMMIT);
@@ -206,7 +206,7 @@ static enum hf_status run_unsent(struct ledger *l, struct hf_err *err)
     l->sim->assumed += is_true;
     l->sim->missed += !is_true;
     if (!is_true)
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "what was assumed");
+        return hf_err_set(err, HF_CONFLICT, "what was assumed");
     for (size_t i = 0; i < l->assumed->clocks.n; i++)
         sim_event(l->sim, l->assumed->clocks.v[i].event)->locked_by = l;
     return stage(l, l->unsent, err);
@@ -249,7 +249,7 @@ enum hf_status sim_lock(struct ledger *l, struct clock_row *rows, size_t n, int6
         if (!e)
             return hf_err_set(err, HF_INTERNAL, "a clock row is missing");
         if (e->locked_by && e->locked_by != l)
-            return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the lock");
+            return hf_err_set(err, HF_CONFLICT, "another transaction has the lock");
         e->locked_by = l;
         rows[i] = e->clock;
         now = e->clock.now > now ? e->clock.now : now;
@@ -303,7 +303,7 @@ enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, struct hf_err 
     struct sim_event *catalogue = sim_event(l->sim, 0);
     int64_t now = sim_wall_ms(l->sim);
     if (catalogue->locked_by)
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the lock");
+        return hf_err_set(err, HF_CONFLICT, "another transaction has the lock");
     catalogue->clock.now = now > catalogue->clock.now ? now : catalogue->clock.now + 1;
     return HF_OK;
 }
@@ -324,11 +324,11 @@ static bool must_wait_for_key(const struct ledger *l, const struct ledger_batch 
 static enum hf_status stage(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
 {
     if (must_wait_for_key(l, b))
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction inserts the key");
+        return hf_err_set(err, HF_CONFLICT, "another transaction inserts the key");
     if (sim_money_must_wait(l, b))
-        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the rows");
+        return hf_err_set(err, HF_CONFLICT, "another transaction has the rows");
     const char *table = sim_write(l, b);
-    return table ? hf_err_set(err, HF_LEDGER_SURPRISE, "%s", table) : HF_OK;
+    return table ? hf_err_set(err, HF_SURPRISE, "%s", table) : HF_OK;
 }
 
 enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)

@@ -5,9 +5,9 @@
  * What it keeps of a database:
  *   - A transaction's writes are staged: other connections see them once it commits.
  *   - Clock rows are locked in ascending order until the transaction ends.  Everything runs on one
- *     thread, so a call that would have to wait for a lock fails with HF_LEDGER_CONFLICT.
+ *     thread, so a call that would have to wait for a lock fails with HF_CONFLICT.
  *   - Every write has the condition of its statement in ledger/statements.h.  If a row does not
- *     meet it, ledger_write fails with HF_LEDGER_SURPRISE and err->msg is the table's name.
+ *     meet it, ledger_write fails with HF_SURPRISE and err->msg is the table's name.
  *   - Writing rows of an event whose clock row is not locked by the transaction ends the test.
  *   - A transaction that began with ledger_batch_assume runs as a whole when it commits.
  *   - Time is the wall clock of the `clock` it was made with, and never before a locked clock row.
@@ -41,11 +41,11 @@ enum sim_call {
 };
 
 enum sim_fault {
-    SIM_UNAVAILABLE,   /* the call fails with HF_LEDGER_UNAVAILABLE and has no effect */
-    SIM_CONFLICT,      /* the call fails with HF_LEDGER_CONFLICT and has no effect */
+    SIM_UNAVAILABLE,   /* the call fails with HF_STORE_UNAVAILABLE and has no effect */
+    SIM_CONFLICT,      /* the call fails with HF_CONFLICT and has no effect */
     SIM_LOST_STORED,   /* SIM_COMMIT: stored, but the answer is HF_OUTCOME_UNKNOWN */
     SIM_LOST_UNSTORED, /* SIM_COMMIT: not stored, and the answer is HF_OUTCOME_UNKNOWN */
-    SIM_STUCK /* this call and all later ones of the connection fail with HF_LEDGER_UNAVAILABLE;
+    SIM_STUCK /* this call and all later ones of the connection fail with HF_STORE_UNAVAILABLE;
                  its transaction stays open until the connection is closed */
 };
 

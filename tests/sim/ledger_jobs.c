@@ -208,7 +208,7 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
     size_t kept = 0, allowed = allowed_calls(l, query, n_calls);
     for (const struct ledger *other = l->sim->connections; other; other = other->next)
         if (other != l && other->staged_budget && l->staged_budget)
-            return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the budget");
+            return hf_err_set(err, HF_CONFLICT, "another transaction has the budget");
     for (size_t i = 0; i < *n; i++) {
         bool is_poll = !rows[i].job;
         const struct sim_lease lease = {.is_poll = is_poll,
@@ -219,7 +219,7 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
         if (i < n_calls && i >= allowed)
             continue;
         if (sim_lease_must_wait(l, &lease))
-            return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the job");
+            return hf_err_set(err, HF_CONFLICT, "another transaction has the job");
         *vec_push(&l->staged_leases) = lease;
         rows[kept] = rows[i];
         rows[kept++].leased_until = lease.until;

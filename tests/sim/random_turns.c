@@ -137,7 +137,7 @@ static void note_failure(struct run *r, const struct call *call)
     const struct command *c = &call->ask.c;
     r->answers.failed++;
     assert_int_not_equal(c->verdict, VERDICT_INTERNAL);
-    assert_int_not_equal(c->verdict, VERDICT_LEDGER_SURPRISE);
+    assert_int_not_equal(c->verdict, VERDICT_SURPRISE);
     if (c->kind != CMD_HOLD_CREATE || !c->create.hold.id.key ||
         c->create.hold.id.key == c->create.resumes || c->verdict == VERDICT_OUTCOME_UNKNOWN)
         return;

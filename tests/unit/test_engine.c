@@ -1058,7 +1058,7 @@ static void a_second_engine_on_the_same_ledger_does_not_start(void **state)
     struct engine *first = fixture.engine;
     struct metrics *metrics = fixture.metrics;
     struct hf_err err = {0};
-    assert_int_equal(try_start(&err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_start(&err), HF_STORE_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "already running"));
     metrics_free(fixture.metrics);
     fixture.engine = first;
@@ -1075,7 +1075,7 @@ static void an_engine_without_a_ledger_does_not_start(void **state)
     memcpy(url, fixture.dir.url, sizeof url);
     snprintf(fixture.dir.url, sizeof fixture.dir.url, "sqlite:%.100s/no/such/place",
              fixture.dir.path);
-    assert_int_equal(try_start(&err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(try_start(&err), HF_STORE_UNAVAILABLE);
     assert_true(strlen(err.msg) > 0);
     metrics_free(fixture.metrics);
     memcpy(fixture.dir.url, url, sizeof url);

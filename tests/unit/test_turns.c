@@ -347,7 +347,7 @@ static void a_lost_commit_that_did_not_happen_is_refused(void **state)
     struct call call;
     sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_LOST_UNSTORED);
     ask_create(&call.ask, h->at_a, 2);
-    assert_int_equal(server_ask(h->a, &call), VERDICT_LEDGER_UNAVAILABLE);
+    assert_int_equal(server_ask(h->a, &call), VERDICT_STORE_UNAVAILABLE);
     assert_int_equal(stored_at(h, 2).status, SEAT_AVAILABLE);
     assert_int_equal(shown(h->at_a, 2), SEAT_AVAILABLE);
     call_close(&call);
@@ -398,8 +398,8 @@ static void a_failed_write_leaves_no_trace_in_the_view(void **state)
         ask_area(&create.ask, 0, 2);
         ask_release(&release.ask, h->at_a, &id);
         server_put(h->a, &create);
-        assert_int_equal(server_ask(h->a, &release), VERDICT_LEDGER_UNAVAILABLE);
-        assert_int_equal(create.ask.c.verdict, VERDICT_LEDGER_UNAVAILABLE);
+        assert_int_equal(server_ask(h->a, &release), VERDICT_STORE_UNAVAILABLE);
+        assert_int_equal(create.ask.c.verdict, VERDICT_STORE_UNAVAILABLE);
         assert_int_equal(h->at_a->seq, seq);
         check_view(&h->view_a, h->world.ledger, h->a);
         check_ledger(&h->rows, h->world.ledger);
@@ -435,10 +435,10 @@ static void a_server_that_stops_between_claim_and_commit_loses_nothing(void **st
     struct call lost, blocked, again;
     ask_create(&lost.ask, h->at_a, 10);
     sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_STUCK);
-    assert_int_equal(server_ask(h->a, &lost), VERDICT_LEDGER_UNAVAILABLE);
+    assert_int_equal(server_ask(h->a, &lost), VERDICT_STORE_UNAVAILABLE);
     assert_int_equal(stored_at(h, 10).status, SEAT_AVAILABLE);
     ask_create(&blocked.ask, h->at_b, 10); /* A's transaction is open and has the lock */
-    assert_int_equal(server_ask(h->b, &blocked), VERDICT_LEDGER_CONFLICT);
+    assert_int_equal(server_ask(h->b, &blocked), VERDICT_CONFLICT);
     check_view(&h->view_b, h->world.ledger, h->b);
 
     server_stop(h->a); /* the database ends the transactions of closed connections */
@@ -480,7 +480,7 @@ static void a_server_that_read_first_keeps_the_other_out_until_it_has_committed(
     assert_int_equal(server_ask(h->a, &first), VERDICT_CREATED);
     sim_ledger_hook(h->world.ledger, NULL, NULL);
     assert_int_equal(second.answers, 1);
-    assert_int_equal(second.ask.c.verdict, VERDICT_LEDGER_CONFLICT);
+    assert_int_equal(second.ask.c.verdict, VERDICT_CONFLICT);
     call_close(&second);
     ask_create(&second.ask, h->at_b, 3);
     assert_int_equal(server_ask(h->b, &second), VERDICT_SEAT_TAKEN);
@@ -802,7 +802,7 @@ static void a_lost_commit_of_such_a_batch_leaves_out_a_fence(void **state)
     trust(h->a, h->at_a);
     ask_create(&lost.ask, h->at_a, 1);
     sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_LOST_UNSTORED);
-    assert_int_equal(server_ask(h->a, &lost), VERDICT_LEDGER_UNAVAILABLE);
+    assert_int_equal(server_ask(h->a, &lost), VERDICT_STORE_UNAVAILABLE);
     assert_int_equal(sim_event(h->world.ledger, h->key)->clock.fence, fence + 1);
     struct id id = hold_one(h->a, h->at_a, 1);
     assert_int_equal(HOLD_FIRST_FENCE(id.key), fence + 2);

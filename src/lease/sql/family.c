@@ -80,7 +80,7 @@ enum hf_status family_borrow(struct sql_family *f, bool to_keep, int64_t limit_m
     }
     pthread_mutex_unlock(&f->mutex);
     return borrowed ? HF_OK
-                    : hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                    : hf_err_set(err, HF_STORE_UNAVAILABLE,
                                  "PostgreSQL: other calls have kept all %d connections busy",
                                  FAMILY_LINKS_MAX);
 }

@@ -49,7 +49,7 @@ struct sql_family *family_new(const char *url, const struct db_options *options,
 struct sql_family *family_ref(struct sql_family *family);
 void family_unref(struct sql_family *family);
 
-/* Borrows a connection, which need not be connected; HF_LEDGER_UNAVAILABLE if none came free within
+/* Borrows a connection, which need not be connected; HF_STORE_UNAVAILABLE if none came free within
  * the timeout of an exchange, or within limit_ms if that is shorter and not 0. */
 HF_MUST_USE enum hf_status family_borrow(struct sql_family *family, bool to_keep, int64_t limit_ms,
                                          struct sql_link **ret, struct hf_err *err);

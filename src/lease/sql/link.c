@@ -18,8 +18,8 @@ enum hf_result sql_result(enum hf_status status, const struct hf_err *err, struc
         return HF_DONE;
     case HF_INVALID_REQUEST:
         return fault_set(fault, HF_BAD_REQUEST, "%s", err->msg);
-    case HF_LEDGER_UNAVAILABLE:
-    case HF_LEDGER_CONFLICT: /* nothing was done */
+    case HF_STORE_UNAVAILABLE:
+    case HF_CONFLICT: /* nothing was done */
         return fault_set(fault, HF_UNREACHABLE, "%s", err->msg);
     case HF_OUTCOME_UNKNOWN:
         return fault_set(fault, HF_UNKNOWN, "%s", err->msg);

@@ -143,7 +143,7 @@ static enum hf_status listen_and_keep(struct listener_work *w, struct hf_err *er
         int fd = w->family->listener.wake_fd;
         /* After a reconnection that nobody noticed, wake-ups would be missing. */
         if (w->db->driver->is_gone(w->db))
-            return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the connection was lost");
+            return hf_err_set(err, HF_STORE_UNAVAILABLE, "the connection was lost");
         enum hf_status status =
             w->db->driver->listen(w->db, w->topic, fd, (left_us + 999) / 1000, &w->lines, err);
         if (status != HF_OK)

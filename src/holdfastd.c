@@ -272,9 +272,7 @@ static void start_engine(struct program *p, const struct options *o)
             o->queue_max ? (size_t)option_number(o->queue_max, 1, 1000000, "queue-max") : 0,
         .public_places_max = p->access.has_keys ? p->public_places_max : 0,
         .metrics = p->metrics,
-        .render = api_render,
-        .render_map = api_render_map,
-        .erase_answer = api_erase_answer,
+        .texts = api_texts,
         .keep_ms = o->keep ? option_duration_ms(o->keep, "--keep") : 0,
         .keep_holds_ms = keep_holds_ms(o->keep_holds),
         .event_idle_ms =

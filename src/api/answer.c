@@ -184,7 +184,7 @@ void call_answer(struct request *r)
     switch (command->verdict) {
     case VERDICT_OK:
     case VERDICT_CREATED: {
-        int status = api_render(command, &r->out);
+        int status = render_answer(command, &r->out);
         answer_out(r, status, r->out.len ? type_json : NULL);
         break;
     }

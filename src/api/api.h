@@ -5,8 +5,8 @@
  *   request  -->  route -> handler: parse, judge, build the command  -->  queue, worker ...
  *   answer   <--  call_answer: verdict and rows -> problem or JSON   <--  pending_done
  *
- * Handlers run on HTTP threads and never block.  api_render runs on a worker as well,
- * api_render_map on the drawer and on the reader of long reads. */
+ * Handlers run on HTTP threads and never block.  The functions of api_texts also run on a
+ * worker, on the drawer and on the reader of long reads. */
 #ifndef HF_API_API_H
 #define HF_API_API_H
 
@@ -51,12 +51,8 @@ void api_set_payments(const struct checkout_config *config);
 /* checkout_config.render_notice */
 void api_render_notice(const struct job_row *job, const struct command *command, struct buf *out);
 
-/* engine_config.render: appends the body of a successful answer and returns its HTTP status. */
-int api_render(const struct command *command, struct buf *out);
-/* engine_config.erase_answer */
-bool api_erase_answer(const char *body, size_t len, const struct erasure *x, bool is_own,
-                      struct buf *out);
-/* engine_config.render_map: appends the answer to GET /v1/events/{e}/seats. */
-void api_render_map(const struct event *e, const struct seat_map *map, struct buf *out);
+/* For engine_config: answers, and the number of one is its HTTP status; maps as GET
+ * /v1/events/{e}/seats shows them. */
+extern const struct engine_texts api_texts;
 
 #endif

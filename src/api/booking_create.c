@@ -148,7 +148,7 @@ static void intent_looked_up(struct request *r)
         call_refuse(c, VERDICT_AMOUNT_TOO_SMALL, NULL);
         return;
     }
-    (void)api_render(&c->command, &r->out);
+    (void)render_answer(&c->command, &r->out);
     answer_out(r, HTTP_CREATED, type_json);
 }
 

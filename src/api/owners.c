@@ -1,10 +1,11 @@
 /* POST /v1/owners/erase: forgets an owner in every hold, booking and stored answer.  The sales
- * stay. On HTTP threads; api_erase_answer on a worker. */
+ * stay. On HTTP threads; render_erased on a worker. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/idempotency.h"
+#include "api/render.h"
 #include "api/routes.h"
 #include "json/fields.h"
 
@@ -49,8 +50,8 @@ static bool names(const json_t *object, const struct erasure *x)
 
 /* An answer that names the owner is rewritten even if its hold was erased before, by an erasure
  * that did not get as far as the answers. */
-bool api_erase_answer(const char *body, size_t len, const struct erasure *x, bool is_own,
-                      struct buf *out)
+bool render_erased(const char *body, size_t len, const struct erasure *x, bool is_own,
+                   struct buf *out)
 {
     json_t *object = json_loadb(body, len, 0, NULL);
     bool changed = false;

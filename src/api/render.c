@@ -281,7 +281,10 @@ static void render_made(const struct event *e, const struct booking_create *op, 
 }
 
 /* Commands whose answers are not here have renderers of their own, called by their handlers. */
-int api_render(const struct command *c, struct buf *out)
+const struct engine_texts api_texts = {
+    .answer = render_answer, .erase = render_erased, .map = render_event_map};
+
+int render_answer(const struct command *c, struct buf *out)
 {
     switch (c->kind) {
     case CMD_HOLD_CREATE:

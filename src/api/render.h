@@ -39,4 +39,12 @@ void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, stru
 /* The letter of a seat's status in maps and streams: `.`, `h`, `b` or `x`. */
 char seat_letter(enum seat_status status);
 
+/* ---- api_texts (api.h) ---- */
+
+/* Appends the body of a successful answer and returns its HTTP status. */
+int render_answer(const struct command *command, struct buf *out);
+void render_event_map(const struct event *e, const struct seat_map *map, struct buf *out);
+bool render_erased(const char *body, size_t len, const struct erasure *x, bool is_own,
+                   struct buf *out);
+
 #endif

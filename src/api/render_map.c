@@ -1,7 +1,6 @@
 /* The seat map of an event as JSON, for GET /v1/events/{e}/seats.  Pure; the drawer calls it, and
  * the reader of long reads for maps of the past. */
 
-#include "api/api.h"
 #include "api/render.h"
 
 char seat_letter(enum seat_status status)
@@ -54,7 +53,7 @@ static void put_area(const struct area_def *area, int64_t price, int64_t availab
     buf_char(out, '}');
 }
 
-void api_render_map(const struct event *e, const struct seat_map *map, struct buf *out)
+void render_event_map(const struct event *e, const struct seat_map *map, struct buf *out)
 {
     buf_char(out, '{');
     json_put_text(out, "event", event_id_text(e));

@@ -289,7 +289,7 @@ static void keep_answer(struct worker *w, struct command *c)
     if (!c->key.present || c->key.replayed || !verdict_is_success(c->verdict))
         return;
     c->key.answer.len = 0;
-    c->key.answer_code = e->config.render(c, &c->key.answer);
+    c->key.answer_code = e->config.texts.answer(c, &c->key.answer);
     c->key.rendered = true;
     decide_keep_answer(&w->decision, &c->key, hold_of(c));
     if (!e->has_others)

@@ -22,7 +22,7 @@ static void begin_erasure(struct worker *w)
     w->chores.tries = 0;
     w->chores.erasure = (struct erasure){.owner = c->owner_erase.owner,
                                          .owner_len = c->owner_erase.owner_len,
-                                         .rewrite = w->engine->config.erase_answer};
+                                         .rewrite = w->engine->config.texts.erase};
 }
 
 void chores_add(struct worker *w, struct command *c)

@@ -56,7 +56,7 @@ static bool serve(struct engine *e, struct command *c, bool closing, int64_t *re
                    may_draw(event, now_us, ret_wait_us);
         if (!may && !closing)
             return false;
-        drawer_draw(event, e->config.render_map, now_us);
+        drawer_draw(event, e->config.texts.map, now_us);
     }
     if (c->snapshot.packed)
         drawer_pack(event);

@@ -20,6 +20,19 @@ struct engine;
 /* How the message of a gate's URL that is wrong begins. */
 #define ENGINE_GATE_ERROR "the gate: "
 
+/* The texts that the engine stores or shares and never reads: its user writes them. */
+struct engine_texts {
+    /* Appends the body of a successful answer and returns the number that is stored with it.  The
+     * worker calls it for commands with an idempotency key, whose answers are stored with their
+     * effect (I8). */
+    int (*answer)(const struct command *command, struct buf *out);
+    /* Rewrites a stored answer without what it says of its hold's owner; see struct erasure.  NULL:
+     * no owner is ever erased. */
+    bool (*erase)(const char *body, size_t len, const struct erasure *x, bool is_own,
+                  struct buf *out);
+    render_map_fn map; /* appends the map of an event; see drawer.h */
+};
+
 struct engine_config {
     const char *ledger_url; /* sqlite:PATH or postgres://... */
     const char
@@ -36,21 +49,13 @@ struct engine_config {
     int64_t event_memory_max;   /* bytes of events in memory, see idle.h; 0: no limit */
     uint32_t public_places_max; /* places that one keyless address may hold at once; 0: no limit */
     struct metrics *metrics;
-    /* Appends the body of a successful answer and returns the number that is stored with it.  The
-     * worker calls it for commands with an idempotency key, whose answers are stored with their
-     * effect (I8).  The engine attaches no meaning to number and bytes. */
-    int (*render)(const struct command *command, struct buf *out);
-    /* Rewrites a stored answer without what it says of its hold's owner; see struct erasure. */
-    bool (*erase_answer)(const char *body, size_t len, const struct erasure *x, bool is_own,
-                         struct buf *out);
+    struct engine_texts texts;
     unsigned notices; /* 1 << enum notice: what the shop is told of */
     /* Called by workers after the commit of a batch that made or changed jobs, with those that it
      * made; must not block.  NULL: nobody runs them. */
     void (*jobs_made)(void *context, const struct job_row *jobs, size_t n);
     void *jobs_context;
     bool hands_jobs_over; /* jobs that create intents are run by this server without being taken */
-    /* Appends the map of an event; see drawer.h. */
-    render_map_fn render_map;
 };
 
 HF_MUST_USE enum hf_status engine_start(const struct engine_config *config, struct engine **ret,

@@ -66,7 +66,7 @@ static enum verdict read_page(struct past_work *w, struct ledger *l, struct comm
 static void draw(struct engine *e, struct past_work *w, struct command *c)
 {
     struct snapshot *s = snapshot_new(w->past.map.seq);
-    e->config.render_map(c->event, &w->past.map, &s->text);
+    e->config.texts.map(c->event, &w->past.map, &s->text);
     buf_trim(&s->text);
     if (c->map_past.packed)
         gzip_pack(&s->text, &s->packed);

@@ -80,8 +80,7 @@ void server_start(struct server *s)
                                          .random_seed = s->seed,
                                          .metrics = s->metrics,
                                          .notices = ~0u,
-                                         .render = render,
-                                         .render_map = render_map};
+                                         .texts = {.answer = render, .map = render_map}};
     assert_int_equal(engine_open(&config, &s->engine, &err), HF_OK);
     assert_int_equal(follower_start(s->engine, &err), HF_OK);
 }

@@ -76,8 +76,7 @@ enum hf_status client_start_with(struct client *client, const struct engine_conf
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->wake, NULL);
     config.metrics = client->metrics;
-    config.render = render;
-    config.render_map = render_map;
+    config.texts = (struct engine_texts){.answer = render, .map = render_map};
     enum hf_status status = engine_start(&config, &client->engine, err);
     if (status != HF_OK)
         client_stop(client);

@@ -83,8 +83,7 @@ static enum hf_status try_start(struct hf_err *err)
         .random_seed = 5,
         .queue_len_max = fixture.queue_len_max,
         .metrics = fixture.metrics,
-        .render = render,
-        .render_map = render_map,
+        .texts = {.answer = render, .map = render_map},
     };
     return engine_start(&config, &fixture.engine, err);
 }

@@ -78,8 +78,7 @@ static void start(void)
         .random_seed = 5,
         .public_places_max = 5,
         .metrics = fixture.metrics,
-        .render = render,
-        .render_map = render_map,
+        .texts = {.answer = render, .map = render_map},
     };
     if (engine_start(&config, &fixture.engine, &err) != HF_OK)
         fail_msg("%s", err.msg);

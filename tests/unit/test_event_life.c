@@ -93,8 +93,7 @@ static void start(int64_t idle_ms, int64_t memory_max)
                                    .event_idle_ms = idle_ms,
                                    .event_memory_max = memory_max,
                                    .metrics = fixture.metrics,
-                                   .render = render,
-                                   .render_map = render_map};
+                                   .texts = {.answer = render, .map = render_map}};
     if (engine_start(&config, &fixture.engine, &err) != HF_OK)
         fail_msg("%s", err.msg);
 }

@@ -558,7 +558,7 @@ static struct snapshot *map_of(struct event *e)
     struct snapshot *s = event_snapshot(e, false);
     if (s)
         return s;
-    drawer_draw(e, api_render_map, 0);
+    drawer_draw(e, api_texts.map, 0);
     return event_snapshot(e, false);
 }
 
@@ -643,7 +643,7 @@ static void *watch(void *arg)
         if (c.held != want || c.available != CROWD - want || c.seq % (CROWD + 1))
             return "counts differ from their seq";
         pthread_mutex_lock(&drawing); /* the server, too, has one drawer */
-        drawer_draw(e, api_render_map, 0);
+        drawer_draw(e, api_texts.map, 0);
         const struct snapshot *s = e->snapshot;
         bool full = memmem(s->text.data, s->text.len, "\"hhhhhhhhhhhh\"", CROWD + 2) != NULL;
         bool empty = memmem(s->text.data, s->text.len, "\"............\"", CROWD + 2) != NULL;
@@ -975,7 +975,7 @@ static void memory_is_known_while_a_map_is_packed(void **state)
     struct event *e = event_of(def_hall(100, 200));
     pthread_t packer;
     size_t before = event_memory(e);
-    drawer_draw(e, api_render_map, 0);
+    drawer_draw(e, api_texts.map, 0);
     size_t plain = event_memory(e);
     assert_int_equal(pthread_create(&packer, NULL, pack_map, e), 0);
     for (int i = 0; i < 1000; i++)

@@ -179,8 +179,8 @@ const struct problem *problem_of_cell(enum cell_result result, enum cell_limit l
 }
 
 /* A verdict that is missing here is a success, or is answered as an internal error, or never
- * reaches a client: VERDICT_KEY_UNUSED and VERDICT_DEFERRED only say how to go on, and
- * VERDICT_UNAVAILABLE is a status that the engine never sets. */
+ * reaches a client: VERDICT_KEY_UNUSED, VERDICT_UNDECIDED and VERDICT_DEFERRED only say how to go
+ * on, and VERDICT_UNAVAILABLE is a status that the engine never sets. */
 static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_INVALID_REQUEST] = &problem_invalid_request,
     [VERDICT_OVERLOADED] = &problem_overloaded,

@@ -312,7 +312,7 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
         commands[kept++] = c; /* also after a failure, which all commands of the batch share */
         if (status != HF_OK)
             continue;
-        if (c->kind == CMD_EVENT_CREATE && c->verdict == VERDICT_KEY_UNUSED)
+        if (c->verdict == VERDICT_UNDECIDED) /* an event that is to be made */
             status = create_event(w, c, err);
         if (status == HF_OK)
             keep_answer(w, c);

@@ -261,7 +261,8 @@ static enum verdict decide(struct command *c, struct decision *d)
     case CMD_OWNER_ERASE: /* first its key is judged, and at the end its answer stored */
         c->owner_erase.judged = true;
         return c->owner_erase.done ? VERDICT_OK : VERDICT_DEFERRED;
-    case CMD_EVENT_CREATE:
+    case CMD_EVENT_CREATE: /* the engine makes it */
+        return VERDICT_UNDECIDED;
     case CMD_KEY_CHECK:
         return VERDICT_KEY_UNUSED;
     default:
@@ -275,7 +276,7 @@ bool command_decide(struct command *c, struct decision *d, const struct key_row 
     c->now = d->now;
     d->actor = c->actor ? c->actor : ACTOR_SERVER;
     enum verdict verdict = decide_key(d, &c->key, stored);
-    if (verdict == VERDICT_KEY_UNUSED)
+    if (verdict == VERDICT_UNDECIDED)
         verdict = decide(c, d);
     if (verdict == VERDICT_DEFERRED)
         return false;

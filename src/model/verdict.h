@@ -42,6 +42,7 @@
     X(TOO_MANY_HOLDS, "the address holds as many places as it may")                                \
     X(KEY_MISMATCH, "the idempotency key was used with another request")                           \
     X(KEY_UNUSED, "nothing is stored under the idempotency key")                                   \
+    X(UNDECIDED, "what was asked so far does not decide it")                                       \
     X(DEFERRED, "the answer depends on what this batch stores, so the next batch gives it")
 
 enum verdict {

@@ -284,7 +284,7 @@ static struct hold *find_same(const struct decision *d, const struct event *e,
 /* Looks for a live hold of the owner that has exactly this.  The view knows only a hash of its
  * owner, so its row is read for the next batch, where the labels are compared.  A hold whose label
  * is another's, or has been erased, is not looked at again: each try is about an older one, so the
- * tries end.  VERDICT_KEY_UNUSED: there is none. */
+ * tries end.  VERDICT_UNDECIDED: there is none. */
 static enum verdict resume(struct decision *d, struct event *e, struct hold_create *op)
 {
     const struct hold_row *row = &op->hold;
@@ -298,7 +298,7 @@ static enum verdict resume(struct decision *d, struct event *e, struct hold_crea
         h = find_same(d, e, op, op->resumes);
     }
     if (!h)
-        return VERDICT_KEY_UNUSED;
+        return VERDICT_UNDECIDED;
     op->resumes = h->key;
     return VERDICT_DEFERRED;
 }
@@ -368,8 +368,8 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
 
 enum verdict decide_create(struct decision *d, struct event *e, struct hold_create *op)
 {
-    enum verdict verdict = op->resume ? resume(d, e, op) : VERDICT_KEY_UNUSED;
-    if (verdict == VERDICT_KEY_UNUSED)
+    enum verdict verdict = op->resume ? resume(d, e, op) : VERDICT_UNDECIDED;
+    if (verdict == VERDICT_UNDECIDED)
         verdict = check_create(d, e, op);
     else
         return verdict;

@@ -37,7 +37,7 @@ enum verdict decide_terms(struct decision *d, struct event *e, struct event_chan
 
 /* ---- idempotency keys (keys.c) ---- */
 
-/* Has the key an answer?  `stored` is what the ledger has under it.  VERDICT_KEY_UNUSED: no, judge
+/* Has the key an answer?  `stored` is what the ledger has under it.  VERDICT_UNDECIDED: no, judge
  * the operation.  VERDICT_OK: yes, and `key` has it now.  VERDICT_KEY_MISMATCH: it belongs to
  * another request.  VERDICT_DEFERRED: this very batch stores it. */
 enum verdict decide_key(const struct decision *d, struct idempotency *key,

@@ -42,12 +42,12 @@ enum verdict decide_key(const struct decision *d, struct idempotency *key,
     bool found = false;
     key->rendered = key->replayed = false; /* in a batch that was taken back */
     if (!key->present)
-        return VERDICT_KEY_UNUSED;
+        return VERDICT_UNDECIDED;
     (void)find_slot(d, key->hash, &found);
     if (found)
         return VERDICT_DEFERRED;
     if (!stored->found)
-        return VERDICT_KEY_UNUSED;
+        return VERDICT_UNDECIDED;
     if (memcmp(stored->request, key->request, KEY_HASH_SIZE) != 0)
         return VERDICT_KEY_MISMATCH;
     key->rendered = key->replayed = true;

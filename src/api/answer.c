@@ -2,7 +2,7 @@
  * or a problem with the members that its verdict has.  On HTTP threads. */
 #include <stdio.h>
 
-#include "api/call.h"
+#include "api/pace.h"
 #include "api/render.h"
 #include "view/view.h"
 
@@ -177,6 +177,8 @@ void call_answer(struct request *r)
 {
     struct call *c = call_of(r);
     const struct command *command = &c->command;
+    if (c->has_spent)
+        pace_settle(c);
     if (command->key.rendered) {
         answer_stored(c);
         return;

@@ -17,17 +17,20 @@
 #include "http/request.h"
 #include "http/server.h"
 
+enum pace { PACE_HOLDS, PACE_CHANGES, PACES }; /* what callers without a key may do so often */
+
 struct call {
     struct request http; /* first: src/http knows the call as this */
     struct command command;
-    struct event *event;   /* the one that call_event returned last: pinned until call_release */
-    json_t *json;          /* the body, where jansson read it; the command may point into it */
-    step_fn judge;         /* runs when nothing is stored under the key; see idempotency.h */
-    bool event_tried;      /* the event has been looked up */
-    bool key_checked;      /* nothing is stored under the key */
-    enum quota_rate spent; /* see pace.h */
-    uint32_t *seats;       /* room for indexes of seats: seats_inline or seats_heap */
-    uint32_t *taken;       /* as much room again, for those that are refused */
+    struct event *event; /* the one that call_event returned last: pinned until call_release */
+    json_t *json;        /* the body, where jansson read it; the command may point into it */
+    step_fn judge;       /* runs when nothing is stored under the key; see idempotency.h */
+    bool event_tried;    /* the event has been looked up */
+    bool key_checked;    /* nothing is stored under the key */
+    bool has_spent;      /* `spent`; see pace.h */
+    enum pace spent;
+    uint32_t *seats; /* room for indexes of seats: seats_inline or seats_heap */
+    uint32_t *taken; /* as much room again, for those that are refused */
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
     uint32_t *sections_heap;    /* indexes of sections that are blocked as a whole */

@@ -126,7 +126,7 @@ void holds_change(struct request *r)
         call_invalid(c, err.msg);
     } else if (may_add(c, &body) && judge(c, &body) && pace_spend(c, PACE_CHANGES, holds_change)) {
         idempotency_hash_request(c);
-        call_submit(c, pace_answer);
+        call_submit(c, call_answer);
     }
     place_names_close(&body.add);
     place_names_close(&body.remove);

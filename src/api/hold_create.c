@@ -147,7 +147,7 @@ static void judge_create(struct request *r)
         return;
     op->client = access_client(r); /* half a microsecond, which a refusal need not pay */
     idempotency_hash_request(c);
-    call_submit(c, pace_answer);
+    call_submit(c, call_answer);
 }
 
 /* hold_scan may have filled in a part of the body before it gave up; hold_parse replaces it. */

@@ -107,7 +107,7 @@ void holds_renew(struct request *r)
     c->command.event = e;
     c->command.renew = (struct hold_renew){.hold = {.id = id}, .ttl_ms = ttl_ms};
     idempotency_hash_request(c);
-    call_submit(c, pace_answer);
+    call_submit(c, call_answer);
 }
 
 /* ---- confirm ---- */

@@ -18,10 +18,10 @@ void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret)
 
 bool pace_spend(struct call *c, enum pace pace, step_fn again)
 {
-    const enum quota_rate rate = quota_of(pace);
     int64_t wait_us = 0;
-    if (access_spend(&c->http, rate, &wait_us)) {
-        c->spent = rate;
+    if (access_spend(&c->http, quota_of(pace), &wait_us)) {
+        c->has_spent = true;
+        c->spent = pace;
         return true;
     }
     if (key_is_unused(c, again))
@@ -29,12 +29,11 @@ bool pace_spend(struct call *c, enum pace pace, step_fn again)
     return false;
 }
 
-void pace_answer(struct request *r)
+void pace_settle(struct call *c)
 {
-    struct call *c = call_of(r);
     const struct command *command = &c->command;
     bool has_written = verdict_is_success(command->verdict) && !command->key.replayed;
+    c->has_spent = false;
     if (!has_written && command->verdict != VERDICT_OUTCOME_UNKNOWN)
-        access_unspend(r, c->spent);
-    call_answer(r);
+        access_unspend(&c->http, quota_of(c->spent));
 }

@@ -14,14 +14,13 @@
 #define PACE_BURST 2            /* minutes whose holds may be made at once */
 #define PACE_CHANGES_PER_HOLD 6 /* renewals and changes */
 
-/* What is counted, and its names in metrics (http_app.paces). */
-enum pace { PACE_HOLDS, PACE_CHANGES, PACES };
+/* Names in metrics (http_app.paces). */
 extern const char *const pace_names[PACES];
 
 /* Returns false if it came too soon.  The call has been answered then, or its key is being looked
  * up: a repeat of what was granted gets its answer.  `again` judges the request anew. */
 HF_MUST_USE bool pace_spend(struct call *c, enum pace pace, step_fn again);
-/* call_answer, for a call that has spent: gives back what was spent if nothing was written. */
-void pace_answer(struct request *r);
+/* When a call that has spent is answered: gives back what was spent if nothing was written. */
+void pace_settle(struct call *c);
 
 #endif

@@ -426,18 +426,6 @@ static struct batch_outcome try_batch(struct worker *w, struct command **command
 
 /* ---- answers ---- */
 
-void batch_answer(struct worker *w, struct command *const *commands, size_t n)
-{
-    pending_batch_begin();
-    for (size_t i = 0; i < n; i++) {
-        engine_metrics_answered(&w->engine->metrics, commands[i],
-                                monotonic_us(w->engine) - commands[i]->submitted_us);
-        engine_note_heat(commands[i]);
-        engine_finish(commands[i]);
-    }
-    pending_batch_end();
-}
-
 static void answer_failure(struct worker *w, struct command *const *commands, size_t n,
                            enum verdict verdict, const struct hf_err *err)
 {
@@ -447,7 +435,7 @@ static void answer_failure(struct worker *w, struct command *const *commands, si
         c->key.rendered = c->key.replayed = c->gate_refused = false;
         c->err = *err;
     }
-    batch_answer(w, commands, n);
+    worker_answer(w, commands, n);
 }
 
 /* Finds out what became of a COMMIT whose answer was lost.  HF_OK: it happened.
@@ -537,7 +525,7 @@ static void finish_stored(struct worker *w, struct command **commands, size_t n)
     publish(w, n);
     if (batch_gate_prepare(w, true))
         batch_gate_settle(w, true);
-    batch_answer(w, commands, n);
+    worker_answer(w, commands, n);
     batch_gate_settle(w, false);
 }
 

@@ -6,7 +6,5 @@
 
 /* Walks `n` commands through the ledger and answers them; expires holds that are due. */
 void batch_run(struct worker *w, struct command **commands, size_t n);
-/* Counts the commands and hands them back. */
-void batch_answer(struct worker *w, struct command *const *commands, size_t n);
 
 #endif

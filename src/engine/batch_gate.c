@@ -111,7 +111,7 @@ void batch_gate_claim(struct worker *w, struct command **commands, size_t *n)
     size_t kept = 0;
     for (size_t i = 0; i < *n; i++) {
         if (commands[i]->gate_refused)
-            batch_answer(w, &commands[i], 1);
+            worker_answer(w, &commands[i], 1);
         else
             commands[kept++] = commands[i];
     }

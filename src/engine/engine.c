@@ -23,37 +23,10 @@
 /* Where other servers write too, a view that has not been compared with the ledger for this long
  * is not used to refuse a request. */
 #define FRESH_MS 1000
-#define CONTACT_MS 3000 /* a shared ledger that has not answered for this long is not ready */
 
 /* ---- for HTTP threads ---- */
 
-static const struct registry *registry_of(const struct engine *e, int64_t event)
-{
-    return view_registry(e->workers[event > 0 ? event % e->n_workers : 0].view);
-}
-
-struct event *engine_event(const struct engine *e, int64_t event)
-{
-    return registry_find(registry_of(e, event), event);
-}
-
-struct event *engine_event_take(const struct engine *e, int64_t event)
-{
-    return registry_take(registry_of(e, event), event, true);
-}
-
-struct event *engine_event_peek(const struct engine *e, int64_t event)
-{
-    return registry_take(registry_of(e, event), event, false);
-}
-
 bool engine_is_shared(const struct engine *e) { return e->has_others; }
-
-int64_t engine_now_ms(const struct engine *e)
-{
-    return clock_boot_us(e->config.clock) / 1000 +
-           atomic_load_explicit(&e->now_offset_ms, memory_order_relaxed);
-}
 
 /* Are too few places left, with no hold about to run out that could bring some back? */
 static bool is_sold_out(const struct engine *e, const struct event *event, struct hold_create *op,
@@ -78,13 +51,6 @@ static bool is_sold_out(const struct engine *e, const struct event *event, struc
     bool anywhere =
         op->best.section < 0 && !op->best.tier && !op->best.category && !op->best.accessible;
     return op->best.quantity && anywhere && s->available < op->best.quantity;
-}
-
-/* Where other servers write, one of them may have stored the key a moment ago: only the ledger
- * knows. */
-bool engine_key_maybe(const struct engine *e, const struct idempotency *key)
-{
-    return key->present && (e->has_others || key_filter_maybe(&e->filter, key->hash));
 }
 
 /* Is what the view shows at most a second old? */
@@ -119,16 +85,6 @@ static bool is_on_sale(const struct event *e, int64_t now)
     int64_t closes_at = atomic_load_explicit(&e->sales_close_at, memory_order_relaxed);
     return atomic_load_explicit(&e->status, memory_order_relaxed) == EVENT_OPEN &&
            now >= opens_at && (!closes_at || now < closes_at);
-}
-
-void engine_note_heat(const struct command *c)
-{
-    if (c->verdict != VERDICT_SEAT_TAKEN ||
-        (c->kind != CMD_HOLD_CREATE && c->kind != CMD_HOLD_CHANGE))
-        return;
-    const struct shortage *s =
-        c->kind == CMD_HOLD_CREATE ? &c->create.shortage : &c->change.shortage;
-    heat_note(&c->event->heat, c->event->def->n_seats, s->taken, s->n_taken);
 }
 
 bool engine_refuse(struct engine *e, struct command *c)
@@ -187,24 +143,6 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     }
 }
 
-bool engine_ready(struct engine *e, char *why, size_t why_size)
-{
-    bool ready = atomic_load_explicit(&e->n_failing, memory_order_acquire) == 0;
-    int64_t silent_ms = clock_boot_us(e->config.clock) / 1000 -
-                        atomic_load_explicit(&e->contact_ms, memory_order_relaxed);
-    if (e->has_others &&
-        silent_ms > CONTACT_MS) /* nothing was asked of it lately, and it would not answer */
-        ready = false;
-    if (!ready && why_size) {
-        pthread_mutex_lock(&e->lock);
-        size_t len = strnlen(e->why, why_size - 1);
-        memcpy(why, e->why, len);
-        why[len] = '\0';
-        pthread_mutex_unlock(&e->lock);
-    }
-    return ready;
-}
-
 bool engine_turned(struct engine *e)
 {
     for (int i = 0; i < e->n_workers; i++)
@@ -250,48 +188,6 @@ static void register_metrics(struct engine *e)
     if (e->config.gate_url)
         e->metrics.gate_up = metrics_gauge(m, "holdfast_gate_up", NULL, "1 while the gate answers");
     metrics_collector(m, METRICS_AT_RENDER, collect, e);
-}
-
-/* ---- for the engine's threads ---- */
-
-void engine_finish(struct command *c)
-{
-    if (!c->internal) {
-        pending_done(&c->pending);
-        return;
-    }
-    event_give(c->pinned);
-    free(c);
-}
-
-struct db_options engine_db_options(struct engine *e)
-{
-    return (struct db_options){
-        .clock = e->config.clock, .reached_us = &e->reached_us, .give_up_us = &e->give_up_us};
-}
-
-bool engine_gave_up(const struct engine *e)
-{
-    int64_t at_us = atomic_load(&e->give_up_us);
-    return at_us && wait_now_us() >= at_us;
-}
-
-static void add_loaded(void *ctx, struct event *event)
-{
-    *vec_push(&((struct loaded *)ctx)->events) = event;
-}
-
-void engine_list_loaded(const struct engine *e, struct loaded *ret)
-{
-    for (int i = 0; i < e->n_workers; i++)
-        registry_take_all(view_registry(e->workers[i].view), add_loaded, ret);
-}
-
-void loaded_close(struct loaded *loaded)
-{
-    for (size_t i = 0; i < loaded->events.n; i++)
-        event_give(loaded->events.v[i]);
-    vec_close(&loaded->events);
 }
 
 /* ---- start and stop ---- */

@@ -76,41 +76,6 @@ void worker_close(struct worker *w)
     lane_destroy(&w->work);
 }
 
-void worker_note_holds(struct worker *w)
-{
-    const struct hold *first = view_first_due(w->view);
-    int64_t n = (int64_t)view_holds_len(w->view);
-    atomic_store_explicit(&w->first_due_ms, first ? first->expires_at : INT64_MAX,
-                          memory_order_relaxed);
-    gauge_add(w->engine->metrics.holds_active, n - w->holds_shown);
-    w->holds_shown = n;
-}
-
-/* ---- does the ledger answer? ---- */
-
-void worker_failed(struct worker *w, const char *why)
-{
-    struct engine *e = w->engine;
-    size_t len = strnlen(why, sizeof e->why - 1);
-    if (w->failing)
-        return;
-    pthread_mutex_lock(&e->lock);
-    memcpy(e->why, why, len);
-    e->why[len] = '\0';
-    pthread_mutex_unlock(&e->lock);
-    w->failing = true;
-    atomic_fetch_add(&e->n_failing, 1);
-}
-
-void worker_succeeded(struct worker *w)
-{
-    if (!w->failing)
-        return;
-    w->failing = false;
-    if (atomic_fetch_sub(&w->engine->n_failing, 1) == 1)
-        log_write(LOG_INFO, "the ledger answers again", NULL);
-}
-
 /* ---- installing events ---- */
 
 /* Returns NULL if the event was in memory and left while the loader read it. */

@@ -81,12 +81,16 @@ int64_t worker_sleep_us(const struct worker *w);
  * out and does the chores that are due.  Returns false once the queue is closed and empty. */
 bool worker_turn(struct worker *w, int64_t wait_us);
 void *worker_main(void *worker);
+/* Stores the ledger's time for the next start: at every sweep, and at the end. */
+void worker_note_time(struct worker *w);
 
+/* ---- for its parts (state.c) ---- */
+
+/* Counts the commands and hands them back. */
+void worker_answer(struct worker *w, struct command *const *commands, size_t n);
 /* The ledger stored nothing of what this worker had for it, or answers again. */
 void worker_failed(struct worker *w, const char *why);
 void worker_succeeded(struct worker *w);
-/* Stores the ledger's time for the next start: at every sweep, and at the end. */
-void worker_note_time(struct worker *w);
 /* Brings the metrics and first_due_ms up to date after holds came or went. */
 void worker_note_holds(struct worker *w);
 

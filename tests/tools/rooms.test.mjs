@@ -13,7 +13,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const CHECK = path.join(root, 'scripts/check-rooms');
 
 const WELL = {
-  'scripts/rooms.txt': fs.readFileSync(path.join(root, 'scripts/rooms.txt'), 'utf8'),
+  'scripts/rooms.txt': fs.readFileSync(path.join(root, 'scripts/rooms.txt'), 'utf8').replace(/^order .*\n/gm, ''),
   'ARCHITECTURE.md': '| room | what |\n|---|---|\n| `src/base`, `src/rules` | both |\n',
   'include/holdfast.h': '#include <stddef.h>\n',
   'src/base/wait.c': '#include "base/wait.h"\nvoid wait_sleep_us(void) { nanosleep(0, 0); poll(0, 0, 0); clock_gettime(0, 0); }\n',
@@ -69,6 +69,22 @@ describe('scripts/check-rooms', () => {
   it('finds a tag that another file has, too', () => {
     assertFound({ 'src/rules/decide.c': 'static struct draft {\n    int x;\n} d;\n', 'src/rules/other.c': '\nenum draft { A };\n' },
       /^src\/rules\/other\.c:2: src\/rules\/decide\.c has the tag draft, too$/m);
+  });
+
+  it('finds a function and a variable of a module above', () => {
+    const ordered = (files, order = 'decide change') => ({
+      'scripts/rooms.txt': `${WELL['scripts/rooms.txt']}order rules: ${order}\n`,
+      'src/rules/decide.c': '#include "rules/change.h"\nint decide_best;\nint decide(int a,\n           int b)\n{\n    return change(a, b);\n}\n',
+      'src/rules/change.c': 'int change(int a, int b) { return a + b; }\n',
+      ...files,
+    });
+    assert.deepEqual(check(ordered({ 'src/rules/decide_hold.c': 'int f(void) { return decide(1, 2); }\n' })), { status: 0, text: '' });
+    assertFound(ordered({ 'src/rules/change.c': 'int change(int a, int b)\n{\n    return decide(a, b);\n}\n' }),
+      /^src\/rules\/change\.c:3: decide is of decide, above change$/m);
+    assertFound(ordered({ 'src/rules/change_log.c': 'int *change_log(void) { return &decide_best; }\n' }),
+      /^src\/rules\/change_log\.c:1: decide_best is of decide, above change$/m);
+    assertFound(ordered({ 'src/rules/keys.c': 'int keys;\n' }), /^src\/rules\/keys\.c: scripts\/rooms\.txt has no place for it/m);
+    assertFound(ordered({}, 'decide change best'), /^scripts\/rooms\.txt: rules has no module best$/m);
   });
 
   it('finds a folder that the table does not have', () => {

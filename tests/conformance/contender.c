@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     struct hf_fault fault = {0};
     struct lease *l = NULL;
     const struct lease_driver *driver = argc > 4 ? lease_driver_for(argv[1]) : NULL;
-    struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
+    struct lease_options options = {.timeout_ms = 20000, .clock = &clock_system};
     if (!driver)
         return 64;
     if (lease_open(driver, argv[1], &options, &l, &fault) != HF_DONE)

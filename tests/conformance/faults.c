@@ -81,8 +81,9 @@ static void ttls_that_cannot_be_are_refused(void **state)
     }
     party_init(&holder, key);
     holder.r.ttl_ms = max_ms;
+    int64_t from_ms = now_ms();
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
-    assert_in_range(holder.v.remaining_ms, max_ms - max_ms / 50 - 5000, max_ms);
+    assert_remaining(holder.v.remaining_ms, max_ms, from_ms);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         holder.r.ttl_ms = bad[i];
         holder.fault = (struct hf_fault){0};
@@ -90,7 +91,7 @@ static void ttls_that_cannot_be_are_refused(void **state)
                      &holder.fault);
     }
     struct lease_state s = inspect(w->l, key);
-    assert_true(s.holders[0].remaining_ms > max_ms - max_ms / 50 - 10000);
+    assert_remaining(s.holders[0].remaining_ms, max_ms, from_ms);
     state_close(&s);
     assert_int_equal(release(w->l, &holder), HF_DONE);
 }
@@ -254,9 +255,11 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         assert_int_equal(renew(l, &a), HF_DONE);
         if (w->info->fair) {
             cut(proxy, call_acquire, l, &waiter);
+            int64_t asked_ms = now_ms();
             assert_int_equal(acquire_again(l, &waiter), HF_TAKEN);
             assert_int_equal(waiter.v.position, 1); /* one place, not two */
-            assert_int_equal(release(l, &waiter), HF_DONE);
+            enum hf_result given = release(l, &waiter);
+            assert_true(given == HF_DONE || (given == HF_LOST && place_may_be_lost(asked_ms)));
         }
         cut(proxy, lease_release, l, &a);
         assert_int_equal(acquire_again(l, &b), HF_DONE);    /* it was given back */

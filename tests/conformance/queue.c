@@ -11,25 +11,27 @@
 #define SHORT_MS 400
 #define WAIT_MS 20000 /* threads in wait() are woken before, or the claim fails */
 
-/* The holder releases; all `n` ask, and only the first in `order` is granted, and releases; then
- * the next. */
+/* The holder releases; all `n`, which asked at `asked_ms` or later, ask, and only the first in
+ * `order` is granted, and releases; then the next. */
 static bool served_in_order(struct world *w, struct party *holder, struct party *p,
-                            const int *order, int n)
+                            const int *order, int n, int64_t asked_ms)
 {
     int64_t since_ms = now_ms();
     assert_int_equal(release(w->l, holder), HF_DONE);
     for (int turn = 0; turn < n; turn++) {
         for (int i = n; i-- > turn + 1;)
-            if (!waits_for_turn(w->l, &p[order[i]], since_ms))
+            if (!waits_for_turn(w->l, &p[order[i]], asked_ms, since_ms))
                 return false;
         if (acquire(w->l, &p[order[turn]]) != HF_DONE) {
-            assert_true(now_ms() - since_ms >= WAITER_CLAIM_MS);
+            assert_true(now_ms() - since_ms >= WAITER_CLAIM_MS || place_may_be_lost(asked_ms));
             return false;
         }
+        int64_t next_ms = now_ms();
         for (int i = turn + 1; i < n; i++) {
             assert_int_equal(acquire(w->l, &p[order[i]]), HF_TAKEN);
-            assert_int_equal(p[order[i]].v.position, i - turn);
+            JUDGE_PLACES(p[order[i]].v.position == (size_t)(i - turn), asked_ms);
         }
+        asked_ms = next_ms;
         since_ms = now_ms();
         assert_int_equal(release(w->l, &p[order[turn]]), HF_DONE);
     }
@@ -43,10 +45,11 @@ PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
     struct party holder, p[5], late;
     party_init(&holder, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    int64_t asked_ms = now_ms();
     for (int i = 0; i < 5; i++) {
         party_queued(&p[i], key);
         assert_int_equal(acquire(w->l, &p[i]), HF_TAKEN);
-        assert_int_equal(p[i].v.position, w->info->fair ? i + 1 : 0);
+        JUDGE_PLACES(p[i].v.position == (w->info->fair ? (size_t)i + 1 : 0), asked_ms);
     }
     if (!w->info->fair) { /* no places: the first to ask when it is free gets it */
         assert_int_equal(release(w->l, &holder), HF_DONE);
@@ -55,7 +58,10 @@ PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
         return true;
     }
     struct lease_state s = inspect(w->l, key);
-    assert_int_equal(s.n_waiters, 5);
+    if (s.n_waiters != 5) {
+        state_close(&s);
+        JUDGE_PLACES(s.n_waiters == 5, asked_ms);
+    }
     for (int i = 0; i < 5; i++) {
         char owner[2 * LEASE_OWNER_SIZE + 1];
         lease_owner_text(p[i].r.owner, owner);
@@ -67,7 +73,7 @@ PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
     party_init(&late, key);
     assert_int_equal(acquire(w->l, &late), HF_TAKEN);
     assert_int_equal(late.v.position, 0);
-    if (!served_in_order(w, &holder, p, (const int[]){0, 1, 2, 3, 4}, 5))
+    if (!served_in_order(w, &holder, p, (const int[]){0, 1, 2, 3, 4}, 5, asked_ms))
         return false;
     assert_int_equal(acquire(w->l, &late), HF_DONE);
     assert_int_equal(release(w->l, &late), HF_DONE);
@@ -114,22 +120,21 @@ PATIENT_CLAIM(the_larger_priority_goes_first)
         return true;
     }
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    int64_t asked_ms = now_ms();
     for (int i = 0; i < 5; i++) {
         party_queued(&p[i], key);
         p[i].r.priority = priorities[i];
         assert_int_equal(acquire(w->l, &p[i]), HF_TAKEN);
     }
     struct lease_state s = inspect(w->l, key);
-    assert_int_equal(s.n_waiters, 5);
-    assert_int_equal(s.waiters[0].priority, 7);
-    assert_int_equal(s.waiters[4].priority, -5);
+    bool is_ordered = s.n_waiters == 5 && s.waiters[0].priority == 7 && s.waiters[4].priority == -5;
     state_close(&s);
-    return served_in_order(w, &holder, p, (const int[]){2, 4, 0, 3, 1}, 5);
+    JUDGE_PLACES(is_ordered, asked_ms);
+    return served_in_order(w, &holder, p, (const int[]){2, 4, 0, 3, 1}, 5, asked_ms);
 }
 
-static void a_place_given_up_is_gone(void **state)
+PATIENT_CLAIM(a_place_given_up_is_gone)
 {
-    struct world *w = *state;
     char key[64];
     key_make(key, "giveup");
     struct party holder, a, b;
@@ -137,16 +142,18 @@ static void a_place_given_up_is_gone(void **state)
     party_queued(&a, key);
     party_queued(&b, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    int64_t asked_ms = now_ms();
     assert_int_equal(acquire(w->l, &a), HF_TAKEN);
     assert_int_equal(acquire(w->l, &b), HF_TAKEN);
     assert_int_equal(renew(w->l, &a), HF_LOST); /* a place is no lease */
-    assert_int_equal(release(w->l, &a), HF_DONE);
+    JUDGE_PLACES(release(w->l, &a) == HF_DONE, asked_ms);
     assert_int_equal(release(w->l, &a), HF_LOST);
     assert_int_equal(acquire(w->l, &b), HF_TAKEN);
     assert_int_equal(b.v.position, 1);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     assert_int_equal(acquire(w->l, &b), HF_DONE);
     assert_int_equal(release(w->l, &b), HF_DONE);
+    return true;
 }
 
 /* ---- modes and slots ---- */
@@ -157,9 +164,8 @@ static void party_shared(struct party *p, const char *key)
     p->r.mode = HF_SHARED;
 }
 
-static void shared_holders_stand_beside_each_other(void **state)
+PATIENT_CLAIM(shared_holders_stand_beside_each_other)
 {
-    struct world *w = *state;
     char key[64];
     key_make(key, "shared");
     struct party r1, r2, writer;
@@ -168,7 +174,7 @@ static void shared_holders_stand_beside_each_other(void **state)
     party_init(&writer, key);
     if (!w->info->shared) {
         assert_fault(try_acquire(w->l, &r1), HF_UNSUPPORTED, &r1.fault);
-        return;
+        return true;
     }
     assert_int_equal(acquire(w->l, &r1), HF_DONE);
     assert_int_equal(acquire(w->l, &r2), HF_DONE);
@@ -185,9 +191,11 @@ static void shared_holders_stand_beside_each_other(void **state)
     assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
     assert_int_equal(release(w->l, &r2), HF_DONE);
     assert_int_equal(acquire(w->l, &writer), HF_DONE);
+    int64_t asked_ms = now_ms();
     assert_int_equal(acquire(w->l, &r1), HF_TAKEN);
-    assert_int_equal(release(w->l, &r1), w->info->fair ? HF_DONE : HF_LOST); /* its place */
+    JUDGE_PLACES(release(w->l, &r1) == (w->info->fair ? HF_DONE : HF_LOST), asked_ms);
     assert_int_equal(release(w->l, &writer), HF_DONE);
+    return true;
 }
 
 PATIENT_CLAIM(readers_do_not_starve_a_writer_nor_writers_a_reader)
@@ -201,21 +209,22 @@ PATIENT_CLAIM(readers_do_not_starve_a_writer_nor_writers_a_reader)
     party_shared(&r3, key);
     party_queued(&last, key);
     assert_int_equal(acquire(w->l, &r1), HF_DONE);
+    int64_t asked_ms = now_ms();
     assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
-    assert_int_equal(acquire(w->l, &r2), HF_TAKEN); /* behind the writer */
-    assert_int_equal(acquire(w->l, &r3), HF_TAKEN);
+    JUDGE_PLACES(acquire(w->l, &r2) == HF_TAKEN, asked_ms); /* behind the writer */
+    JUDGE_PLACES(acquire(w->l, &r3) == HF_TAKEN, asked_ms);
     assert_int_equal(acquire(w->l, &last), HF_TAKEN);
-    assert_int_equal(last.v.position, 4);
+    JUDGE_PLACES(last.v.position == 4, asked_ms);
     int64_t since_ms = now_ms();
     assert_int_equal(release(w->l, &r1), HF_DONE);
-    if (!waits_for_turn(w->l, &r2, since_ms))
+    if (!waits_for_turn(w->l, &r2, asked_ms, since_ms))
         return false;
-    assert_int_equal(acquire(w->l, &writer), HF_DONE);
+    JUDGE_PLACES(acquire(w->l, &writer) == HF_DONE, asked_ms);
     since_ms = now_ms();
     assert_int_equal(release(w->l, &writer), HF_DONE);
-    if (!waits_for_turn(w->l, &last, since_ms))
+    if (!waits_for_turn(w->l, &last, asked_ms, since_ms))
         return false;
-    assert_int_equal(acquire(w->l, &r3), HF_DONE); /* both readers, in any order */
+    JUDGE_PLACES(acquire(w->l, &r3) == HF_DONE, asked_ms); /* both readers, in any order */
     assert_int_equal(acquire(w->l, &r2), HF_DONE);
     assert_int_equal(acquire(w->l, &last), HF_TAKEN);
     assert_int_equal(release(w->l, &r2), HF_DONE);
@@ -283,10 +292,11 @@ PATIENT_CLAIM(slots_limit_the_number_of_holders)
     if (w->info->fair) {
         party_queued(&q, key);
         q.r.slots = 3;
+        int64_t asked_ms = now_ms();
         assert_int_equal(acquire(w->l, &q), HF_TAKEN);
         int64_t since_ms = now_ms();
         assert_int_equal(release(w->l, &p[1]), HF_DONE);
-        if (!waits_for_turn(w->l, &p[3], since_ms)) /* q came first */
+        if (!waits_for_turn(w->l, &p[3], asked_ms, since_ms)) /* q came first */
             return false;
         assert_int_equal(acquire(w->l, &q), HF_DONE);
         assert_int_equal(q.v.slot, 1); /* the one that is free again */
@@ -456,6 +466,7 @@ PATIENT_CLAIM(a_place_given_up_wakes_the_next)
     party_init(&holder, key);
     party_queued(&silent, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    int64_t asked_ms = now_ms();
     assert_int_equal(acquire(w->l, &silent), HF_TAKEN);
     struct waiting x;
     waiting_start(w, &x, key, LONG_MS);
@@ -463,11 +474,12 @@ PATIENT_CLAIM(a_place_given_up_wakes_the_next)
     by_break(w, &holder);
     rest_ms(100); /* now it is the silent one's turn */
     int64_t from_ms = now_ms();
-    assert_int_equal(release(w->l, &silent), HF_DONE);
+    enum hf_result given = release(w->l, &silent);
+    assert_true(given == HF_DONE || (given == HF_LOST && place_may_be_lost(asked_ms)));
     int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
     assert_int_equal(release(x.l, &x.p), HF_DONE);
     waiting_close(&x);
-    return took_ms < 2500; /* sooner than silence ends */
+    return given == HF_DONE && took_ms < 2500; /* sooner than silence ends */
 }
 
 static void a_wait_ends_at_its_timeout(void **state)
@@ -563,6 +575,7 @@ static int64_t wait_behind_dead(struct world *w, int n_dead)
     struct party holder, dead[3];
     party_init(&holder, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    int64_t asked_ms = now_ms();
     for (int i = 0; i < n_dead; i++) {
         party_queued(&dead[i], key);
         assert_int_equal(acquire(w->l, &dead[i]), HF_TAKEN);
@@ -573,6 +586,7 @@ static int64_t wait_behind_dead(struct world *w, int n_dead)
     int64_t from_ms = now_ms();
     assert_int_equal(release(w->l, &holder), HF_DONE);
     int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
+    assert_true(took_ms >= WAITER_CLAIM_MS - 5 || place_may_be_lost(asked_ms)); /* turns last */
     /* One of them was alive after all: it is served next. */
     assert_int_equal(acquire(w->l, &dead[0]), HF_TAKEN);
     assert_true(dead[0].v.position >= 1);
@@ -585,17 +599,15 @@ static int64_t wait_behind_dead(struct world *w, int n_dead)
 
 PATIENT_CLAIM(a_dead_waiter_delays_the_next_by_300_ms_at_most)
 {
-    int64_t took_ms = wait_behind_dead(w, 1);
-    assert_true(took_ms >= WAITER_CLAIM_MS - 5); /* the turn lasts, too */
-    return took_ms <= WAITER_TURN_MAX_MS;
+    return wait_behind_dead(w, 1) <= WAITER_TURN_MAX_MS;
 }
 
 PATIENT_CLAIM(several_dead_waiters_do_not_stop_the_queue) { return wait_behind_dead(w, 3) <= 1500; }
 
-/* Its process lives, so its wait keeps the place for longer than silence may last. */
-static void a_wait_keeps_the_place(void **state)
+/* Its process lives, so its wait keeps the place for longer than silence may last.  Returns false
+ * if it does not, as on a machine on which one of the two stood still. */
+PATIENT_CLAIM(a_wait_keeps_the_place)
 {
-    struct world *w = *state;
     char key[64];
     key_make(key, "kept");
     struct party holder, silent;
@@ -613,15 +625,17 @@ static void a_wait_keeps_the_place(void **state)
         rest_ms(20);
         s = inspect(w->l, key);
     }
-    assert_int_equal(s.n_waiters, 1);
+    bool is_kept = s.n_waiters == 1;
     char owner[2 * LEASE_OWNER_SIZE + 1];
     lease_owner_text(x.p.r.owner, owner);
-    assert_string_equal(s.waiters[0].owner, owner);
+    if (is_kept)
+        assert_string_equal(s.waiters[0].owner, owner);
     state_close(&s);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     wait_for_grant(&x, WAIT_MS);
     assert_int_equal(release(x.l, &x.p), HF_DONE);
     waiting_close(&x);
+    return is_kept;
 }
 
 const struct claim queue_claims[] = {

@@ -38,9 +38,9 @@ static bool hang_once(struct trio *t, struct lease *l, struct lease *other, int6
 {
     use(l, last);
     use(other, last);
-    kill(t->s[0].pid, SIGSTOP);
+    redis_server_pause(&t->s[0]);
     int64_t first_ms = boot_ms(), slow = 0;
-    struct lease_request q = asks_for(5000);
+    struct lease_request q = asks_for(10000);
     assert_int_equal(acquire_again(l, &q).result, HF_DONE);
     first_ms = boot_ms() - first_ms;
     assert_int_equal(release_again(l, &q), HF_DONE);
@@ -49,7 +49,7 @@ static bool hang_once(struct trio *t, struct lease *l, struct lease *other, int6
         use(i % 2 ? l : other, last);
         slow += boot_ms() - from_ms >= 240;
     }
-    kill(t->s[0].pid, SIGCONT);
+    redis_server_resume(&t->s[0]);
     for (int64_t end_ms = boot_ms() + 20000; has_lock(&t->s[0]) && boot_ms() < end_ms;)
         nap_ms(10);
     assert_false(has_lock(&t->s[0])); /* what it was asked while it hung was given back in order */
@@ -170,7 +170,7 @@ static void without_a_majority_the_message_says_which_servers_failed_and_why(voi
     trio_start_vouched(&t, "");
     struct lease *l = open_redlock(t.url, 8000);
     use(l, &last);
-    struct lease_request q = asks_for(2000), next = asks_for(2000);
+    struct lease_request q = asks_for(20000), next = asks_for(20000);
     assert_int_equal(acquire_again(l, &q).result, HF_DONE);
     redis_server_kill(&t.s[0]);
     redis_server_kill(&t.s[2]);
@@ -213,13 +213,13 @@ static void an_attempt_that_got_a_part_of_the_servers_leaves_nothing(void **stat
     /* Two servers hang, so nobody can tell; when they go on, the release follows the request. */
     struct lease *hasty = open_redlock(t.url, 2000);
     use(hasty, &last);
-    kill(t.s[0].pid, SIGSTOP);
-    kill(t.s[1].pid, SIGSTOP);
+    redis_server_pause(&t.s[0]);
+    redis_server_pause(&t.s[1]);
     struct lease_verdict v;
     assert_int_equal(lease_acquire(hasty, &b, &v, NULL), HF_UNKNOWN);
     assert_int_equal(lease_release(hasty, &b, 1, &v, NULL), HF_UNKNOWN);
-    kill(t.s[0].pid, SIGCONT);
-    kill(t.s[1].pid, SIGCONT);
+    redis_server_resume(&t.s[0]);
+    redis_server_resume(&t.s[1]);
     bool left = true;
     for (int64_t end_ms = boot_ms() + 20000; left && boot_ms() < end_ms; nap_ms(20))
         left = has_lock(&t.s[0]) || has_lock(&t.s[1]) || has_lock(&t.s[2]);

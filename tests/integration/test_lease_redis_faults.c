@@ -3,7 +3,6 @@
 
 #include "support/redis.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 static void a_lost_script_is_sent_again(void **state)
@@ -31,26 +30,26 @@ static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
     struct lease_request q = asks("unknown");
     struct lease_verdict v;
     struct hf_fault fault;
-    must_acquire(l, &q); /* the script is known */
-    must_release(l, &q);
+    must_acquire_again(l, &q); /* the script is known, and the link stands */
+    struct lease *other = must_open(server.url, 10000);
+    must_release(other, &q);
+    redis_server_pause(&server);
     int64_t begin_ms = boot_ms();
-    kill(server.pid, SIGSTOP);
     enum hf_result result = lease_acquire(l, &q, &v, &fault);
-    kill(server.pid, SIGCONT);
+    redis_server_resume(&server);
     assert_int_equal(result, HF_UNKNOWN);
     assert_in_range(boot_ms() - begin_ms, 1990, 10000);
-    struct lease *other = must_open(server.url, 10000);
     struct lease_state s = must_inspect(other, "unknown");
     for (int i = 0; i < 2000 && s.n_holders == 0; i++) { /* it was executed all the same */
         usleep(10000);
         s = must_inspect(other, "unknown");
     }
     assert_int_equal(s.n_holders, 1);
-    v = must_acquire(l, &q);
+    v = must_acquire_again(l, &q);
     assert_int_equal(v.result, HF_DONE);
     assert_int_equal(v.fence, s.holders[0].fence);
     lease_state_close(&s);
-    must_release(l, &q);
+    must_release(other, &q);
     lease_close(other);
     lease_close(l);
 }
@@ -61,13 +60,13 @@ static void a_paused_server_is_unknown_within_the_timeout(void **state)
     struct lease *l = must_open(server.url, 1000);
     struct lease_request q = asks("paused");
     struct lease_verdict v;
-    kill(server.pid, SIGSTOP);
+    redis_server_pause(&server);
     int64_t begin_ms = boot_ms();
     enum hf_result first = lease_acquire(l, &q, &v, NULL);
     int64_t took_ms = boot_ms() - begin_ms;
     /* now it has to connect, and reports that nothing was done */
     enum hf_result second = lease_acquire(l, &q, &v, NULL);
-    kill(server.pid, SIGCONT);
+    redis_server_resume(&server);
     assert_int_equal(first, HF_UNKNOWN);
     assert_in_range(took_ms, 990, 10000);
     assert_int_equal(second, HF_UNREACHABLE);

@@ -140,10 +140,11 @@ static void holder_and_waiter_follow_the_sentinels_to_the_new_primary(void **sta
     struct hf_fault fault;
     struct hf_locks *locks = NULL, *away = NULL;
     struct hf_lock *lock;
+    const struct hf_options patient = HF_OPTIONS(.timeout_ms = 10000);
     struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 120000);
     url_put(url, "main", SENTINEL_PASSWORD);
-    if (hf_open(url, NULL, &locks, &fault) != HF_DONE ||
-        hf_open(url, NULL, &away, &fault) != HF_DONE)
+    if (hf_open(url, &patient, &locks, &fault) != HF_DONE ||
+        hf_open(url, &patient, &away, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_int_equal(hf_lock(locks, "main", &options, &lock, &fault), HF_DONE);
     int64_t fence = hf_lock_fence(lock);

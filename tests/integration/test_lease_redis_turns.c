@@ -32,7 +32,7 @@ static int64_t stored(const char *command)
  * if the machine was so slow that waiters fell silent meanwhile. */
 static int64_t hand_over(const char *name, int n)
 {
-    struct lease *l = must_open(server.url, 5000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request holder = asks(name), first = {0};
     assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
     int64_t from_ms = boot_ms();
@@ -181,14 +181,14 @@ static void a_slot_is_free_again_when_its_lease_ends(void **state)
     struct lease *l = must_open(server.url, 10000);
     struct lease_request a = asks("ends"), b = asks("ends"), c = asks("ends");
     a.slots = b.slots = c.slots = 2;
-    a.ttl_ms = 2000; /* until then the other slot is taken, too */
+    b.ttl_ms = 500;
     assert_int_equal(must_acquire(l, &a).slot, 0);
     assert_int_equal(must_acquire(l, &b).slot, 1);
     struct lease_verdict v;
     while ((v = must_acquire(l, &c)).result != HF_DONE)
         nap_ms(5);
-    assert_int_equal(v.slot, 0);
-    must_release(l, &b);
+    assert_int_equal(v.slot, 1);
+    must_release(l, &a);
     must_release(l, &c);
     assert_nothing_left();
     lease_close(l);
@@ -204,13 +204,14 @@ static void the_time_since_the_grant_is_told_whatever_the_fence(void **state)
     q[0].mode = q[1].mode = HF_SHARED;
     q[0].label = "since / 3 x";
     q[0].label_len = strlen(q[0].label);
+    int64_t from_ms = boot_ms();
     for (int crowd = 0; crowd < 2; crowd++) {
         assert_int_equal(must_acquire(l, &q[crowd]).fence, 5000000000000002 + crowd);
         nap_ms(30);
         struct lease_state s = must_inspect(l, "since");
         assert_int_equal(s.n_holders, (size_t)crowd + 1);
         for (size_t i = 0; i < s.n_holders; i++) {
-            assert_in_range(s.holders[i].held_ms, 30, 5000);
+            assert_in_range(s.holders[i].held_ms, 30, boot_ms() - from_ms + 2);
             assert_int_equal(s.holders[i].mode, HF_SHARED);
             assert_int_equal(s.holders[i].slot, 0);
             if (s.holders[i].fence == 5000000000000002)

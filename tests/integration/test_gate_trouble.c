@@ -244,19 +244,25 @@ static void a_later_settlement_waits_for_nobody(void **state)
     gate_close(g);
 }
 
+/* What the first call of a handle learns of the server's clock is as exact as the call is quick, so
+ * that on a busy machine it is tried again. */
 static void an_answer_that_was_read_late_shortens_no_entry(void **state)
 {
     (void)state;
-    struct gate *g = gate_here();
-    for (uint32_t seat = 1; seat <= 2; seat++)
-        settle_later(g, (struct gate_seat){EVENT, seat, 5, 60000});
-    nanosleep(&(struct timespec){.tv_nsec = 700000000}, NULL);
-    int64_t begin_ms = gate_now_ms();
-    settle_later(g, (struct gate_seat){EVENT, 3, 5, 60000});
-    assert_int_equal(gate_ping(g, NULL), HF_DONE);
-    int64_t ttl_ms = beside_pttl("seat:{7}:3"), passed_ms = gate_now_ms() - begin_ms;
-    assert_true(ttl_ms >= 60000 - passed_ms - 300);
-    gate_close(g);
+    bool is_whole = false;
+    for (int i = 0; i < TRIES && !is_whole; i++) {
+        struct gate *g = gate_here();
+        for (uint32_t seat = 1; seat <= 2; seat++)
+            settle_later(g, (struct gate_seat){EVENT, seat, 5, 60000});
+        nanosleep(&(struct timespec){.tv_nsec = 700000000}, NULL);
+        int64_t begin_ms = gate_now_ms();
+        settle_later(g, (struct gate_seat){EVENT, 3, 5, 60000});
+        assert_int_equal(gate_ping(g, NULL), HF_DONE);
+        int64_t ttl_ms = beside_pttl("seat:{7}:3"), passed_ms = gate_now_ms() - begin_ms;
+        is_whole = ttl_ms >= 60000 - passed_ms - 300;
+        gate_close(g);
+    }
+    assert_true(is_whole);
 }
 
 static void a_later_settlement_without_the_scripts_is_no_failure(void **state)

@@ -64,7 +64,7 @@ static int start(void **state)
     (void)state;
     char url[64];
     struct hf_fault fault = {0};
-    struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
+    struct lease_options options = {.timeout_ms = 20000, .clock = &clock_system};
     parrot.port = port_free(&parrot.fd);
     says(200, "{\"etcdserver\":\"3.4.23\",\"header\":{\"revision\":\"5\",\"raft_term\":\"2\"}}");
     if (pthread_create(&parrot.thread, NULL, parrot_run, &parrot) != 0)

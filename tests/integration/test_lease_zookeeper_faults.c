@@ -34,7 +34,7 @@ static void a_place_whose_answer_was_lost_is_given_up(void **state)
 {
     (void)state;
     struct relay *proxy;
-    struct lease *l = zk_must_open(server.url, 5000), *cut = open_through(&proxy, 2000);
+    struct lease *l = zk_must_open(server.url, 10000), *cut = open_through(&proxy, 10000);
     struct lease_request holder = zk_asks("lost place", 60000, false);
     struct lease_request waiter = zk_asks("lost place", 60000, true);
     struct lease_verdict v;
@@ -47,7 +47,7 @@ static void a_place_whose_answer_was_lost_is_given_up(void **state)
     assert_int_equal(s.n_waiters, 1); /* one node, not none and not two */
     lease_state_close(&s);
     size_t n = 1;
-    for (int64_t end_ms = zk_now_ms() + WAITER_SILENT_MS + 10000; n > 0;) {
+    for (int64_t end_ms = zk_now_ms() + WAITER_SILENT_MS + 30000; n > 0;) {
         assert_true(zk_now_ms() < end_ms);
         usleep(50000);
         s = zk_must_inspect(l, "lost place");
@@ -64,26 +64,30 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
 {
     (void)state;
     struct relay *proxy;
-    struct lease *l = zk_must_open(server.url, 5000), *cut = open_through(&proxy, 2000);
+    struct lease *l = zk_must_open(server.url, 10000), *cut = open_through(&proxy, 2000);
     struct lease_request a = zk_asks("expired", 6000, false), b = zk_asks("expired", 10000, true);
-    struct lease_verdict v = zk_must_acquire(cut, &a), w;
-    assert_int_equal(v.result, HF_DONE);
-    int64_t sent_ms = zk_now_ms();
-    assert_int_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
-    assert_int_equal(v.result, HF_DONE);
+    struct lease_verdict v, w;
+    enum hf_result result;
+    int64_t sent_ms, begun_ms = zk_now_ms();
+    do { /* until the answer comes in time */
+        assert_true(zk_now_ms() - begun_ms < 30000);
+        assert_int_equal(zk_must_acquire(cut, &a).result, HF_DONE);
+        sent_ms = zk_now_ms();
+        result = lease_renew(cut, &a, 1, &v, NULL);
+    } while (result != HF_DONE || v.result != HF_DONE);
     int64_t deadline_ms = sent_ms + v.remaining_ms;
     relay_set(proxy, RELAY_HOLD); /* the server hears nothing either */
     assert_int_not_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
     zk_wait_for(l, &b, 30000, &w);
     assert_true(zk_now_ms() >= deadline_ms);
     relay_set(proxy, RELAY_PASS);
-    enum hf_result result = HF_UNREACHABLE;
+    result = HF_UNREACHABLE;
     for (int64_t end_ms = zk_now_ms() + 30000; result != HF_DONE && zk_now_ms() < end_ms;)
         result = lease_renew(cut, &a, 1, &v, NULL);
     assert_int_equal(result, HF_DONE);
     assert_int_equal(v.result, HF_LOST);
     /* The handle works again, with a new session. */
-    struct lease_request c = zk_asks("after", 2000, false);
+    struct lease_request c = zk_asks("after", 20000, false);
     assert_int_equal(zk_must_acquire(cut, &c).result, HF_DONE);
     assert_int_equal(zk_must_release(cut, &c), HF_DONE);
     assert_int_equal(zk_must_release(l, &b), HF_DONE);
@@ -237,16 +241,20 @@ static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **stat
 
 /* ---- servers that are not what they should be ---- */
 
+/* A busy machine may be too slow for the reason to be known in time, so that it is tried again. */
 static void assert_no_session(const char *url, int64_t timeout_ms, const char *word)
 {
-    struct lease *l;
-    struct hf_fault fault;
-    int64_t from_ms = zk_now_ms();
-    enum hf_result result = zk_try_open(url, timeout_ms, &l, &fault);
-    print_message("%s\n", fault.msg);
-    assert_int_equal(result, HF_UNREACHABLE);
-    assert_true(zk_now_ms() - from_ms < timeout_ms + 3000);
-    assert_non_null(strstr(fault.msg, word));
+    bool is_named = false;
+    for (int i = 0; i < 5 && !is_named; i++) {
+        struct lease *l;
+        struct hf_fault fault;
+        int64_t from_ms = zk_now_ms();
+        enum hf_result result = zk_try_open(url, timeout_ms, &l, &fault);
+        print_message("%s\n", fault.msg);
+        assert_int_equal(result, HF_UNREACHABLE);
+        is_named = strstr(fault.msg, word) && zk_now_ms() - from_ms < timeout_ms + 3000;
+    }
+    assert_true(is_named);
 }
 
 static void a_server_without_a_quorum_says_so(void **state)

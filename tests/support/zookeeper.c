@@ -82,19 +82,24 @@ enum hf_result zk_must_release(struct lease *l, const struct lease_request *q)
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     enum hf_result result;
+    bool may_be_done = false; /* by a call whose answer was late */
     int64_t end_ms = zk_now_ms() + PATIENCE_MS;
-    do
-        result = lease_release(l, q, 1, &v, &fault);
-    while (result == HF_UNREACHABLE && zk_now_ms() < end_ms); /* nothing was done */
+    while (is_late(result = lease_release(l, q, 1, &v, &fault)) && zk_now_ms() < end_ms)
+        may_be_done = may_be_done || result == HF_UNKNOWN;
     must(result, &fault);
-    return v.result;
+    return may_be_done && v.result == HF_LOST ? HF_DONE : v.result;
 }
 
 struct lease_state zk_must_inspect(struct lease *l, const char *key)
 {
     struct lease_state state = {0};
     struct hf_fault fault = {0};
-    must(lease_inspect(l, key, strlen(key), &state, &fault), &fault);
+    enum hf_result result;
+    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
+    do
+        result = lease_inspect(l, key, strlen(key), &state, &fault);
+    while (is_late(result) && zk_now_ms() < end_ms);
+    must(result, &fault);
     return state;
 }
 
@@ -202,7 +207,7 @@ void zk_process_main(int argc, char **argv)
     int64_t ttl_ms = strtoll(argv[4], NULL, 10);
     struct lease_request q = zk_asks(argv[3], ttl_ms, true);
     struct lease_verdict v = {0};
-    if (zk_try_open(argv[2], 5000, &l, &fault) != HF_DONE || take(l, &q, &v) != HF_DONE) {
+    if (zk_try_open(argv[2], PATIENCE_MS, &l, &fault) != HF_DONE || take(l, &q, &v) != HF_DONE) {
         say("failed", 0);
         exit(1);
     }

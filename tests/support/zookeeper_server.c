@@ -14,8 +14,11 @@
 
 #define LONELY_MAX_MS 30000 /* Java on a busy machine */
 
-void zookeeper_server_ask(const struct zookeeper_server *s, const char *word, char *ret,
-                          size_t size)
+#define ANSWER_MS 30000
+#define LOOK_MS 2000 /* a server that is looked at may be one that stands still */
+
+static void ask_within(const struct zookeeper_server *s, const char *word, char *ret, size_t size,
+                       int most_ms)
 {
     size_t len = 0;
     int fd = process_dial(s->port);
@@ -24,7 +27,7 @@ void zookeeper_server_ask(const struct zookeeper_server *s, const char *word, ch
         return;
     struct pollfd file = {.fd = fd, .events = POLLIN};
     if (send(fd, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word))
-        while (len < size - 1 && poll(&file, 1, 2000) > 0) {
+        while (len < size - 1 && poll(&file, 1, most_ms) > 0) {
             ssize_t n = read(fd, ret + len, size - 1 - len);
             if (n <= 0)
                 break;
@@ -32,6 +35,12 @@ void zookeeper_server_ask(const struct zookeeper_server *s, const char *word, ch
         }
     ret[len] = '\0';
     close(fd);
+}
+
+void zookeeper_server_ask(const struct zookeeper_server *s, const char *word, char *ret,
+                          size_t size)
+{
+    ask_within(s, word, ret, size, ANSWER_MS);
 }
 
 /* ---- starting ---- */
@@ -57,7 +66,7 @@ static bool is_serving(const void *server)
             close(fd);
         return fd >= 0;
     }
-    zookeeper_server_ask(s, "srvr", answer, sizeof answer);
+    ask_within(s, "srvr", answer, sizeof answer, LOOK_MS);
     return strstr(answer, "Mode:") != NULL;
 }
 
@@ -111,7 +120,7 @@ bool zookeeper_server_start_lonely(struct zookeeper_server *s)
     write_id(s);
     spawn(s);
     for (int i = 0; i < LONELY_MAX_MS / 20; i++) {
-        zookeeper_server_ask(s, "srvr", answer, sizeof answer);
+        ask_within(s, "srvr", answer, sizeof answer, LOOK_MS);
         if (strstr(answer, "not currently serving"))
             return true;
         usleep(20000);

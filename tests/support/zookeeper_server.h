@@ -42,7 +42,8 @@ void zookeeper_server_again(struct zookeeper_server *s);
 void zookeeper_server_pause(struct zookeeper_server *s);
 void zookeeper_server_resume(struct zookeeper_server *s);
 
-/* Sends a four-letter word; `ret` gets the answer, at most size - 1 bytes of it; "": none came. */
+/* Sends a four-letter word; `ret` gets the answer, at most size - 1 bytes of it; "": none came
+ * for half a minute. */
 void zookeeper_server_ask(const struct zookeeper_server *s, const char *word, char *ret,
                           size_t size);
 

@@ -197,7 +197,9 @@ static struct {
 
 static struct db_options writer(void)
 {
-    return (struct db_options){.clock = &lab.clock.clock, .writer = true};
+    return (struct db_options){.clock = &lab.clock.clock,
+                               .writer = true,
+                               .settings = on_postgres ? POSTGRES_PATIENT_SETTINGS : NULL};
 }
 
 static struct db_options reader(void) { return (struct db_options){.clock = &lab.clock.clock}; }
@@ -246,10 +248,12 @@ static int open_lab(void **state)
 {
     (void)state;
     temp_dir_make(&lab.dir);
-    if (on_postgres)
+    if (on_postgres) {
         postgres_server_fresh(lab.url);
-    else
+        strcat(lab.url, POSTGRES_PATIENT_URL);
+    } else {
         snprintf(lab.url, sizeof lab.url, "%s", lab.dir.url);
+    }
     clock_fake_init(&lab.clock, T0_MS * 1000);
     struct db_options options = writer();
     lab.db = open_db(&options);

@@ -37,7 +37,9 @@ static void ok(enum hf_status status, const struct hf_err *err)
 
 static struct ledger *open_ledger(bool writer)
 {
-    struct db_options options = {.clock = &lab.clock.clock, .writer = writer};
+    struct db_options options = {.clock = &lab.clock.clock,
+                                 .writer = writer,
+                                 .settings = on_postgres ? POSTGRES_PATIENT_SETTINGS : NULL};
     struct ledger *l;
     struct hf_err err = {0};
     ok(ledger_open(lab.url, &options, &l, &err), &err);
@@ -219,10 +221,12 @@ static int open_lab(void **state)
 {
     (void)state;
     temp_dir_make(&lab.dir);
-    if (on_postgres)
+    if (on_postgres) {
         postgres_server_fresh(lab.url);
-    else
+        strcat(lab.url, POSTGRES_PATIENT_URL);
+    } else {
         (void)snprintf(lab.url, sizeof lab.url, "%s", lab.dir.url);
+    }
     clock_fake_init(&lab.clock, T0_MS * 1000);
     lab.l = open_ledger(true);
     lab.event = insert_event(def_hall(2, SEATS / 2), T0_MS);
@@ -1195,10 +1199,12 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
     struct hold_row row;
     ledger_close(lab.l);
     lab.l = NULL;
-    if (on_postgres)
+    if (on_postgres) {
         postgres_server_fresh(lab.url);
-    else
+        strcat(lab.url, POSTGRES_PATIENT_URL);
+    } else {
         snprintf(lab.url, sizeof lab.url, "sqlite:%.100s/old.db", lab.dir.path);
+    }
     make_version_1(lab.url);
     for (int opened = 0; opened < 2; opened++) { /* the second open changes nothing */
         lab.l = open_ledger(true);

@@ -30,7 +30,8 @@ static void ok(enum hf_status status, const struct hf_err *err)
 
 static struct ledger *open_ledger(void)
 {
-    struct db_options options = {.clock = &clock_system, .writer = true};
+    struct db_options options = {
+        .clock = &clock_system, .writer = true, .settings = POSTGRES_PATIENT_SETTINGS};
     struct ledger *l;
     struct hf_err err = {0};
     ok(ledger_open(site.url, &options, &l, &err), &err);
@@ -54,6 +55,7 @@ static int setup(void **state)
     (void)state;
     struct hf_err err = {0};
     postgres_server_fresh(site.url);
+    strcat(site.url, POSTGRES_PATIENT_URL);
     site.ours = open_ledger();
     site.theirs = open_ledger();
     for (int i = 0; i < EVENTS; i++) {

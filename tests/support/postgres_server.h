@@ -9,6 +9,10 @@
 #include <sys/types.h>
 
 #define POSTGRES_URL_SIZE 128
+/* The end of a URL, and db_options.settings, for a test that may stand still for some seconds: it
+ * loses neither the connection that it is about to make nor a transaction that it has begun. */
+#define POSTGRES_PATIENT_URL "?connect_timeout=60"
+#define POSTGRES_PATIENT_SETTINGS "SET idle_in_transaction_session_timeout = 0;"
 
 struct postgres_server {
     pid_t pid; /* of the postmaster; 0 if it is not running */

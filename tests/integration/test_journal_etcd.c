@@ -35,7 +35,7 @@ static struct journal *must_open(const char *url)
 {
     struct journal *j = NULL;
     struct hf_err err = {0};
-    struct journal_options options = {.clock = &clock_system, .timeout_ms = 5000};
+    struct journal_options options = {.clock = &clock_system, .timeout_ms = 20000};
     if (journal_etcd.open(url, &options, &j, &err) != HF_OK)
         print_error("%s\n", err.msg);
     assert_non_null(j);

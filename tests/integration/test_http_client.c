@@ -393,9 +393,13 @@ static void a_connection_that_cannot_be_made_in_time_sent_nothing(void **state)
         (void)!connect(fds[i], (struct sockaddr *)&at, len);
     }
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
-    int64_t began_us = wait_now_us();
-    assert_int_equal(get(client, url, &r, &err), HF_UNAVAILABLE);
-    assert_in_range(wait_now_us() - began_us, 90000, 5000000);
+    int64_t took_us = INT64_MAX;
+    for (int i = 0; i < 5 && took_us > 4000000; i++) { /* a busy machine may delay one of them */
+        int64_t began_us = wait_now_us();
+        assert_int_equal(get(client, url, &r, &err), HF_UNAVAILABLE);
+        took_us = wait_now_us() - began_us;
+    }
+    assert_in_range(took_us, 90000, 4000000);
     for (int i = 0; i < 8; i++)
         close(fds[i]);
     close(listen_fd);

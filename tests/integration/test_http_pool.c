@@ -230,7 +230,7 @@ static void a_refused_connection_ends_without_a_wait_for_the_others(void **state
     int64_t began_us = wait_now_us();
     while (!refused.done)
         http_pool_turn(pool, -1);
-    assert_true(wait_now_us() - began_us < 5000000);
+    assert_true(wait_now_us() - began_us < 20000000); /* the silent one has 30 s */
     assert_int_equal(refused.x.result, HF_UNAVAILABLE);
     http_pool_free(pool);
     assert_int_equal(silent.done, 0); /* dropped */

@@ -320,10 +320,11 @@ too_slow:
     return false;
 }
 
-static void waiters_are_served_in_the_order_they_came(void **state)
+/* A process that stands still for some seconds is silent, and its waiters lose their places. */
+TIMELY_CLAIM(waiters_are_served_in_the_order_they_came)
 {
-    (void)state;
     enum { N = 12 };
+    bool is_in_order = true;
     struct hf_locks *locks = open_memory();
     struct hf_lock *lock = take(locks, "x");
     struct waiter w[N];
@@ -337,18 +338,22 @@ static void waiters_are_served_in_the_order_they_came(void **state)
     for (int i = 0; i < N; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].result, HF_DONE);
-        assert_int_equal(w[i].place, i);
+        is_in_order = is_in_order && w[i].place == i;
     }
     struct hf_stats stats = HF_STATS_INIT;
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_int_equal(stats.waits, N);
     assert_true(stats.wait_us > 0);
     hf_close(locks);
+    JUDGE(is_in_order);
+    return true;
+too_slow:
+    return false;
 }
 
-static void the_larger_priority_goes_first(void **state)
+TIMELY_CLAIM(the_larger_priority_goes_first)
 {
-    (void)state;
+    bool is_in_order = true;
     struct hf_locks *locks = open_memory();
     struct hf_lock *lock = take(locks, "x");
     struct waiter w[3];
@@ -362,9 +367,13 @@ static void the_larger_priority_goes_first(void **state)
     (void)!hf_unlock(lock, NULL);
     for (int i = 0; i < 3; i++) {
         pthread_join(w[i].thread, NULL);
-        assert_int_equal(w[i].place, 2 - i);
+        is_in_order = is_in_order && w[i].place == 2 - i;
     }
     hf_close(locks);
+    JUDGE(is_in_order);
+    return true;
+too_slow:
+    return false;
 }
 
 static void retries_ask_again_without_a_place_in_the_queue(void **state)
@@ -381,7 +390,7 @@ static void retries_ask_again_without_a_place_in_the_queue(void **state)
     assert_int_equal(atomic_load(&faults.n_wait), 0);
     assert_int_equal(atomic_load(&faults.n_release), 0); /* nothing to give up */
 
-    struct waiter w = {.options = HF_LOCK_OPTIONS(.retries = 1000, .retry_ms = 5)};
+    struct waiter w = {.options = HF_LOCK_OPTIONS(.retries = 10000, .retry_ms = 5)};
     waiter_start(&w, locks);
     nap_ms(30);
     assert_int_equal(waiters_of(locks, "x"), 0);
@@ -504,7 +513,9 @@ static void everything_is_counted(void **state)
     struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = 20),
                            bad = HF_LOCK_OPTIONS(.ttl_ms = -1);
     assert_int_equal(hf_lock(locks, "x", NULL, &second, NULL), HF_TAKEN);
+    int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", &wait, &second, NULL), HF_TAKEN);
+    int64_t took_ms = boot_ms() - begun + 1;
     assert_int_equal(hf_lock(locks, "x", &bad, &second, NULL), HF_BAD_REQUEST);
     assert_int_equal(hf_renew(lock, NULL), HF_DONE);
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
@@ -517,7 +528,7 @@ static void everything_is_counted(void **state)
     assert_int_equal(s.renewals, 1);
     assert_int_equal(s.releases, 1);
     assert_int_equal(s.lost + s.unknown + s.failed + s.renewal_failures, 0);
-    assert_in_range(s.wait_us, 19000, 2000000);
+    assert_in_range(s.wait_us, 19000, took_ms * 1000);
     uint64_t all = 0;
     for (int i = 0; i < HF_LATENCY_BUCKETS; i++)
         all += s.latency[i];
@@ -536,23 +547,26 @@ static void everything_is_counted(void **state)
 
 /* All calls mean the same by the remaining time of a lease: until the deadline, not until the end.
  */
-static void a_scripts_lease_has_the_margin_of_a_lock(void **state)
+TIMELY_CLAIM(a_scripts_lease_has_the_margin_of_a_lock)
 {
-    (void)state;
     struct hf_locks *locks = open_memory();
     for (int64_t ttl_ms = 1000; ttl_ms <= 100000; ttl_ms *= 100) {
         struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = ttl_ms);
         struct hf_grant got = HF_GRANT_INIT, renewed = HF_GRANT_INIT;
         int64_t margin_ms = ttl_ms == 1000 ? 50 : 1000;
         int64_t begun = boot_ms();
-        assert_int_equal(hf_lease_get(locks, "x", &options, &got, NULL), HF_DONE);
-        assert_int_equal(hf_lease_renew(locks, "x", got.owner, ttl_ms, &renewed, NULL), HF_DONE);
-        int64_t took_ms = boot_ms() - begun + 1;
-        assert_in_range(got.remaining_ms, ttl_ms - margin_ms - took_ms, ttl_ms - margin_ms);
-        assert_in_range(renewed.remaining_ms, ttl_ms - margin_ms - took_ms, ttl_ms - margin_ms);
-        assert_int_equal(hf_lease_release(locks, "x", got.owner, NULL), HF_DONE);
+        JUDGE(hf_lease_get(locks, "x", &options, &got, NULL) == HF_DONE);
+        JUDGE(hf_lease_renew(locks, "x", got.owner, ttl_ms, &renewed, NULL) == HF_DONE);
+        int64_t took_ms = boot_ms() - begun + 1, most_ms = ttl_ms - margin_ms;
+        assert_true(got.remaining_ms >= most_ms - took_ms && got.remaining_ms <= most_ms);
+        assert_true(renewed.remaining_ms >= most_ms - took_ms && renewed.remaining_ms <= most_ms);
+        JUDGE(hf_lease_release(locks, "x", got.owner, NULL) == HF_DONE);
     }
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 static void closing_gives_back_what_is_held(void **state)

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertBooking, assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { newKey, reap, sleep, start, until } from '../support/server.mjs';
+import { inTime, newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 describe('areas', () => {
   let server;
@@ -113,9 +113,11 @@ describe('areas', () => {
   });
 
   it('a renewal keeps the places', async () => {
-    const event = await fresh();
-    const hold = await server.take(event, { areas: { Terrace: 5 }, ttl_ms: 4000 });
-    const renewed = assertOk(await server.post(url(hold, '/renew'), {}));
+    const [event, hold, renewed] = await inTime(async (ttl_ms) => {
+      const made = await fresh();
+      const short = await server.take(made, { areas: { Terrace: 5 }, ttl_ms });
+      return [made, short, assertOk(await server.post(url(short, '/renew'), {}))];
+    });
     assertHold(renewed, { event, seats: [], areas: { Terrace: 5 } });
     assert.equal(renewed.amount, hold.amount);
     await afterExpiry(hold);
@@ -124,10 +126,14 @@ describe('areas', () => {
   });
 
   it('expired places are given to the next buyer, and return to the map by themselves', async () => {
-    const [asked, left] = await Promise.all([fresh(), fresh()]);
-    const hold = await server.take(asked, { areas: { Terrace: 5 }, ttl_ms: 4000 });
+    const left = await fresh();
     const forgotten = await server.take(left, { seats: ['S-A-1'], areas: { Terrace: 5, Floor: 1 }, ttl_ms: 1000 });
-    assertSoldOut(await server.ask(asked, { areas: { Terrace: 1 } }), 0, 'Terrace');
+    const [asked, hold] = await inTime(async (ttl_ms) => {
+      const event = await fresh();
+      const short = await server.take(event, { areas: { Terrace: 5 }, ttl_ms });
+      assertSoldOut(await server.ask(event, { areas: { Terrace: 1 } }), 0, 'Terrace');
+      return [event, short];
+    });
     await sleep(ms(hold.expires_at) - Date.now() + 5);
     const next = await server.take(asked, { areas: { Terrace: 5 } });
     assert.ok(next.fence > hold.fence);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms } from '../support/expect.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { mapOf, newKey, reap, sleep, start } from '../support/server.mjs';
+import { inTime, mapOf, newKey, reap, sleep, start } from '../support/server.mjs';
 
 const row = (name, from, to) => Array.from({ length: to - from + 1 }, (_, i) => `${name}-${from + i}`);
 
@@ -37,9 +37,9 @@ describe('best available', () => {
 
   it('the hold is like any other: amount, map, counts, confirmation', async () => {
     const event = await hall([9, 9]);
-    const hold = assertOk(await best(event, 3, {}, { owner: 'Ann', ttl_ms: 5000, metadata: { a: 1 } }), 201);
+    const hold = assertOk(await best(event, 3, {}, { owner: 'Ann', ttl_ms: 50_000, metadata: { a: 1 } }), 201);
     assertHold(hold, { event, seats: row('S-A', 4, 6) });
-    assert.deepEqual([hold.amount, hold.owner, hold.expires_in_ms, hold.metadata], [300, 'Ann', 5000, { a: 1 }]);
+    assert.deepEqual([hold.amount, hold.owner, hold.expires_in_ms, hold.metadata], [300, 'Ann', 50_000, { a: 1 }]);
     assert.equal(Object.values(await server.map(event)).join(''), '...hhh............');
     assert.deepEqual(await server.counts(event), { available: 15, held: 3, booked: 0, blocked: 0 });
     assert.deepEqual((await server.read(`/v1/holds/${hold.id}`)).seats, hold.seats);
@@ -147,9 +147,12 @@ describe('best available', () => {
   });
 
   it('seats of a hold that ran out are given at once', async () => {
-    const event = await hall([4]);
-    const hold = assertOk(await best(event, 4, {}, { ttl_ms: 4000 }), 201);
-    assertSoldOut(await best(event, 1), 0);
+    const [event, hold] = await inTime(async (ttl_ms) => {
+      const full = await hall([4]);
+      const made = assertOk(await best(full, 4, {}, { ttl_ms }), 201);
+      assertSoldOut(await best(full, 1), 0);
+      return [full, made];
+    });
     await sleep(ms(hold.expires_at) - Date.now() + 5);
     assert.deepEqual(await chosen(event, 4), hold.seats);
     assertProblem(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');

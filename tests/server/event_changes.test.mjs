@@ -8,7 +8,7 @@ import {
   assertIdempotent, assertInvalid, assertOk, assertProblem, ms, TIMESTAMP,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { newKey, reap, sleep, start } from '../support/server.mjs';
+import { inTime, newKey, reap, sleep, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const in_ = (milliseconds) => new Date(Date.now() + milliseconds).toISOString();
@@ -160,19 +160,26 @@ describe('events change', () => {
   });
 
   it('sales open and close by the clock of the ledger', async () => {
-    const event = await createEvent({ sales_open_at: in_(4000) });
-    const early = assertProblem(await server.hold(event, 'S-A-1'), 409, 'event_closed');
-    assert.equal(early.sales_open_at, event.sales_open_at);
-    assert.match(early.sales_open_at, TIMESTAMP);
-    assertProblem(await server.ask(event, { best_available: { quantity: 1 } }), 409, 'event_closed');
-    assertProblem(await server.ask(event, { areas: { Floor: 1 } }), 409, 'event_closed');
-    assert.equal((await get(event)).status, 'open');
+    const event = await inTime(async (ttlMs) => {
+      const made = await createEvent({ sales_open_at: in_(ttlMs) });
+      const early = assertProblem(await server.hold(made, 'S-A-1'), 409, 'event_closed');
+      assert.equal(early.sales_open_at, made.sales_open_at);
+      assert.match(early.sales_open_at, TIMESTAMP);
+      assertProblem(await server.ask(made, { best_available: { quantity: 1 } }), 409, 'event_closed');
+      assertProblem(await server.ask(made, { areas: { Floor: 1 } }), 409, 'event_closed');
+      assert.equal((await get(made)).status, 'open');
+      return made;
+    });
     await sleep(ms(event.sales_open_at) - Date.now() + 10);
     const hold = await server.grant(event, 'S-A-1');
 
-    const close = in_(4000);
-    await changed(event, { sales_close_at: close });
-    await server.grant(event, 'S-A-2');
+    let seat = 0;
+    const close = await inTime(async (ttlMs) => {
+      const end = in_(ttlMs);
+      await changed(event, { sales_close_at: end });
+      await server.grant(event, `S-B-${++seat}`);
+      return end;
+    });
     await sleep(ms(close) - Date.now() + 10);
     const late = assertProblem(await server.hold(event, 'S-A-3'), 409, 'event_closed');
     assert.equal(late.sales_close_at, close);

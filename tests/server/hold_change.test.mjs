@@ -7,7 +7,7 @@ import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { newKey, reap, sleep, start } from '../support/server.mjs';
+import { inTime, newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
 
@@ -214,17 +214,20 @@ describe('changing a hold', () => {
   it('only a live hold can be changed', async () => {
     const event = await createEvent();
     const add = { seats: ['S-B-1'] };
-    const short = await server.grant(event, 'S-A-1', { ttl_ms: 5000 });
     const released = await server.grant(event, 'S-A-2');
     assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
     const sold = await server.grant(event, 'S-A-3');
     assertOk(await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence }), 201);
-    const grown = await changed(short, { add: { seats: ['S-A-4'] } });
-    assert.equal(grown.expires_at, short.expires_at);
     for (const fence of [0, 1]) { // the state counts before the fence
       await refused(event, released, { add, fence: released.fence + fence }, (answer) => assertProblem(answer, 410, 'hold_released'));
       await refused(event, sold, { add, fence: sold.fence + fence }, (answer) => assertProblem(answer, 409, 'hold_confirmed'));
     }
+    const [short, grown] = await inTime(async (ttl_ms) => {
+      await until('the seats are free', async () => await letters(event, ['S-A-1', 'S-A-4']) === '..'); // of a hold that ran out too soon
+      const brief = await server.grant(event, 'S-A-1', { ttl_ms });
+      return [brief, await changed(brief, { add: { seats: ['S-A-4'] } })];
+    });
+    assert.equal(grown.expires_at, short.expires_at);
     await sleep(ms(short.expires_at) - Date.now() + 20);
     assertProblem(await change(grown, { add }), 410, 'hold_expired');
     assertProblem(await change(short, { add }), 410, 'hold_expired');

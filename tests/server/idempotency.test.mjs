@@ -110,7 +110,7 @@ describe('idempotency keys', () => {
   });
 
   it('a renewal is repeated, not renewed again', async () => {
-    const hold = await server.grant(event, freeSeat(), { ttl_ms: 5000 });
+    const hold = await server.grant(event, freeSeat(), { ttl_ms: 30_000 });
     const key = newKey();
     const path = `/v1/holds/${hold.id}/renew`;
     const first = await server.post(path, { ttl_ms: 50_000 }, keyed(key));

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertBooking, assertHold, assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
-import { sleep, start, until } from '../support/server.mjs';
+import { inTime, sleep, start, until } from '../support/server.mjs';
 
 describe('the life of a hold', () => {
   let server;
@@ -330,25 +330,33 @@ describe('the life of a hold', () => {
       assert.equal((await server.map(event))[hold.seats[1]], 'b');
     });
     it('lives on when renewed in time', async () => {
-      const hold = await active({ ttl_ms: 4000 });
-      await sleep(500);
-      assertOk(await renew(hold, { ttl_ms: 60_000 }));
+      const hold = await inTime(async (ttl_ms) => {
+        const short = await active({ ttl_ms });
+        await sleep(500);
+        assertOk(await renew(short, { ttl_ms: 100_000 }));
+        return short;
+      });
       await sleep(ms(hold.expires_at) - Date.now() + 100);
       assertHold(await read(hold), { status: 'active' });
       assertOk(await confirm(hold), 201);
     });
     it('releases nothing that was released before it was due', async () => {
-      const hold = await active({ ttl_ms: 4000 });
-      assert.equal((await release(hold)).status, 204);
-      const next = await server.grant(event, hold.seats);
+      const [hold, next] = await inTime(async (ttl_ms) => {
+        const short = await active({ ttl_ms });
+        assert.equal((await release(short)).status, 204);
+        return [short, await server.grant(event, short.seats)];
+      });
       await sleep(ms(hold.expires_at) - Date.now() + 200);
       assertHold(await read(hold), { status: 'released' });
       assertHold(await read(next), { status: 'active' });
       assert.equal(await seat(next), 'h');
     });
     it('never undoes a sale', async () => {
-      const hold = await active({ ttl_ms: 4000 });
-      assertOk(await confirm(hold), 201);
+      const hold = await inTime(async (ttl_ms) => {
+        const short = await active({ ttl_ms });
+        assertOk(await confirm(short), 201);
+        return short;
+      });
       await sleep(ms(hold.expires_at) - Date.now() + 200);
       assertHold(await read(hold), { status: 'confirmed' });
       assert.equal(await seat(hold), 'b');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { look, Party, pathOf, waiting } from '../support/locks.mjs';
-import { reap, start } from '../support/server.mjs';
+import { inTime, reap, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 let server;
@@ -128,9 +128,12 @@ describe('the stream of a session', () => {
   });
 
   it('ends when the session expires', async () => {
-    const cat = await Party.open(server, { ttl_ms: 4000 });
-    const stream = await follow(cat);
-    await cat.take('t/3', { owner: 'c' });
+    const [cat, stream] = await inTime(async (ttl_ms) => {
+      const short = await Party.open(server, { ttl_ms });
+      const followed = await follow(short);
+      await short.take('t/3', { owner: 'c', wait_ms: 30_000 });
+      return [short, followed];
+    });
     assert.equal(await stream.closed, true);
     assert.deepEqual(kinds(stream), ['granted', 'lost']);
     assertProblem(await cat.keepAlive(), 410, 'session_expired');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { newKey, reap, sleep, start } from '../support/server.mjs';
+import { inTime, newKey, reap, sleep, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
 const SELLER = { Authorization: 'Bearer a-seller-key-of-the-tests' };
@@ -85,9 +85,12 @@ describe('owners', () => {
   });
 
   it('a hold that ran out does not count', async () => {
-    const event = await createEvent({ max_per_owner: 2 });
-    const hold = await take(event, { seats: ['S-A-1', 'S-A-2'], owner: 'Ann', ttl_ms: 4000 });
-    limited(await ask(event, { seats: ['S-A-3'], owner: 'Ann' }), 2);
+    const [event, hold] = await inTime(async (ttl_ms) => {
+      const made = await createEvent({ max_per_owner: 2 });
+      const short = await take(made, { seats: ['S-A-1', 'S-A-2'], owner: 'Ann', ttl_ms });
+      limited(await ask(made, { seats: ['S-A-3'], owner: 'Ann' }), 2);
+      return [made, short];
+    });
     await sleep(ms(hold.expires_at) - Date.now() + 5);
     const next = await take(event, { seats: ['S-A-3', 'S-A-4'], owner: 'Ann' });
     const rescue = () => server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, rescue: true }, SELLER);

@@ -137,7 +137,7 @@ describe('sellers', () => {
     it('while an event is closed no buyer gets a new hold; existing holds live on', async () => {
       const event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
       assert.equal(event.status, 'open');
-      const [kept, sold, gone, dropped] = [await server.grant(event, 'S-A-1', { ttl_ms: 9000 }), await server.grant(event, 'S-A-2'),
+      const [kept, sold, gone, dropped] = [await server.grant(event, 'S-A-1', { ttl_ms: 60_000 }), await server.grant(event, 'S-A-2'),
         await server.grant(event, 'S-A-3'), await server.take(event, { areas: { Floor: 1 } })];
       const closed = assertOk(await change('close', event, {}));
       assert.equal(closed.object, 'event');

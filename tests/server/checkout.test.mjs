@@ -7,10 +7,10 @@ import { CARD, openShop } from '../support/checkout.mjs';
 import {
   assertInvalid, assertOk, assertProblem, BOOKING_ID, ms, TIMESTAMP,
 } from '../support/expect.mjs';
-import { newKey, only, reap, until } from '../support/server.mjs';
+import { inTime, newKey, only, reap, until } from '../support/server.mjs';
 
 const NOWHERE = `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`;
-const SHORT = { hold_ttl_ms: 5000, hold_max_ms: 60_000 }; // for holds that are to expire
+const SHORT_MS = 5000; // for holds that are to expire
 
 describe('a checkout', () => {
   let shop;
@@ -25,7 +25,12 @@ describe('a checkout', () => {
     await server.take(event, { seats: ['S-B-1'], areas: { Floor: 2 }, owner: 'Ann' }),
     await server.take(event, { seats: ['S-B-2'], areas: { Floor: 3 }, owner: 'Ann' }),
   ];
-  const expired = (hold) => until('the hold has expired', async () => (await server.read(`/v1/holds/${hold.id}`)).status === 'expired');
+  const expired = (hold) => until('the hold has expired', async () => (await server.read(`/v1/holds/${hold.id}`)).status === 'expired', 60_000);
+  // Begins a checkout of an event whose holds expire soon, but not before; resolves to { event, hold, booking }.
+  const briefly = (checkout) => inTime(async (ttlMs) => {
+    const event = await createEvent({ hold_ttl_ms: ttlMs, hold_max_ms: 600_000 });
+    return { event, ...await checkout(event) };
+  }, SHORT_MS);
 
   describe('begins', () => {
     it('with a pending booking that has everything the buyer needs to pay', async () => {
@@ -171,21 +176,29 @@ describe('a checkout', () => {
     });
 
     it('says so while the first waits for the provider', { skip: only('sqlite', 'another server does not know of the wait') }, async () => {
-      const hold = await server.grant(await createEvent(), 'S-A-1');
-      const key = { 'Idempotency-Key': newKey() };
       await shop.sandbox.faults({ delay_ms: [1500, 1500] });
       try {
-        const first = shop.book(hold, {}, key);
-        // From the commit of the booking on, a repeat is either too early for the wait, or meets it.
-        await until('the booking is made', async () => (await server.get(`/v1/holds/${hold.id}`)).json.booking);
-        const busy = await until('the first is waiting', async () => {
-          const again = await shop.book(hold, {}, key);
-          return again.status === 409 && again;
-        });
-        assertProblem(busy, 409, 'idempotency_in_flight');
-        assert.ok(Number(busy.headers['retry-after']) >= 1);
-        assertProblem(await shop.book(hold), 409, 'booking_exists');
-        assert.equal((await first).json.payment.status, 'requires_payment');
+        const isSaid = async () => {
+          const hold = await server.grant(await createEvent(), 'S-A-1');
+          const key = { 'Idempotency-Key': newKey() };
+          const sent = Date.now();
+          let answered = 0;
+          const first = shop.book(hold, {}, key).finally(() => { answered = Date.now(); });
+          // From the commit of the booking on, a repeat is either too early for the wait, or meets it.
+          await until('the booking is made', async () => (await server.get(`/v1/holds/${hold.id}`)).json.booking);
+          const busy = await until('the first is waiting, or was answered', async () => {
+            const again = await shop.book(hold, {}, key);
+            return (again.status === 409 || answered) && again;
+          });
+          const made = assertOk(await first, 201);
+          assertProblem(await shop.book(hold), 409, 'booking_exists');
+          if (busy.status !== 409) return false; // the machine stood still meanwhile
+          assertProblem(busy, 409, 'idempotency_in_flight');
+          assert.ok(Number(busy.headers['retry-after']) >= 1);
+          if (answered - sent < 2500) assert.equal(made.payment.status, 'requires_payment'); // or the provider was too late
+          return true;
+        };
+        await until('a repeat is made while the first waits', isSaid, 120_000);
       } finally { await shop.sandbox.faults({ delay_ms: [0, 0] }); }
     });
   });
@@ -318,8 +331,7 @@ describe('a checkout', () => {
     });
 
     it('fails when its hold expires, and its intent is canceled', async () => {
-      const event = await createEvent(SHORT);
-      const { hold, booking } = await shop.checkout(event, 'S-A-1');
+      const { event, hold, booking } = await briefly((short) => shop.checkout(short, 'S-A-1'));
       await expired(hold);
       await shop.settled(booking, 'failed', 'canceled');
       await shop.seats(event, '.', 'S-A-1');
@@ -590,8 +602,12 @@ describe('a checkout', () => {
       await shop.breakProvider('retrieve', 'cancel');
       try {
         for (const how of Object.keys(end)) {
-          const event = await createEvent(isShort(how) ? SHORT : {});
-          made[how] = { event, ...await (how === 'several' ? checkoutSeveral(event) : shop.checkout(event, 'S-A-1')) };
+          const checkout = how === 'several' ? checkoutSeveral : (event) => shop.checkout(event, 'S-A-1');
+          if (isShort(how)) made[how] = await briefly(checkout);
+          else {
+            const event = await createEvent();
+            made[how] = { event, ...await checkout(event) };
+          }
         }
         for (const [how, work] of Object.entries(end)) await work(made[how]);
         for (const { booking } of Object.values(made)) {

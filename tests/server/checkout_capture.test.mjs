@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { openShop } from '../support/checkout.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { reap, until } from '../support/server.mjs';
+import { inTime, reap, until } from '../support/server.mjs';
 
 describe('with --capture manual', () => {
   let shop;
@@ -28,15 +28,17 @@ describe('with --capture manual', () => {
   });
 
   it('the seats are booked before the money is taken, and stay so while it is not known whether it was', async () => {
-    const event = await server.createEvent({ hold_ttl_ms: 6000 });
-    const { hold, booking } = await shop.checkout(event, 'S-A-1');
-    await shop.breakProvider('capture');
-    await shop.pay(booking);
-    const capturing = await shop.settled(booking, 'pending', 'capturing');
+    const { event, hold, booking, capturing } = await inTime(async (ttlMs) => {
+      const short = await server.createEvent({ hold_ttl_ms: ttlMs });
+      const made = await shop.checkout(short, 'S-A-1');
+      await shop.breakProvider('capture');
+      await shop.pay(made.booking);
+      return { event: short, ...made, capturing: await shop.settled(made.booking, 'pending', 'capturing') };
+    }, 6000);
     assert.deepEqual([capturing.payment.client_secret, capturing.payment.amount_received], [null, 0]);
     await shop.seats(event, 'b', 'S-A-1');
     assertProblem(await server.del(`/v1/holds/${hold.id}`), 409, 'hold_confirmed');
-    await until('the time of the hold is over', () => Date.now() > Date.parse(booking.expires_at) + 200);
+    await until('the time of the hold is over', () => Date.now() > Date.parse(booking.expires_at) + 200, 120_000);
     await shop.seats(event, 'b', 'S-A-1');
     assert.equal((await shop.read(booking)).status, 'pending');
     await shop.mendProvider();

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import Stripe from 'stripe';
 import { CARD, openShop, WEBHOOK_SECRET } from '../support/checkout.mjs';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
-import { reap, until } from '../support/server.mjs';
+import { inTime, reap, until } from '../support/server.mjs';
 
 const OTHER_SECRET = 'whsec_of_the_next_month';
 
@@ -209,8 +209,7 @@ describe('without webhooks', () => {
   it('every checkout ends, however the buyer pays', async () => {
     const made = {};
     for (const [i, how] of ['paid', 'declined', 'acted', 'released', 'disputed', 'refunded'].entries()) made[how] = (await shop.checkout(event, `S-A-${i + 1}`)).booking;
-    const short = await server.createEvent({ hold_ttl_ms: 5000 });
-    const abandoned = (await shop.checkout(short, 'S-A-1')).booking;
+    const { booking: abandoned } = await inTime(async (ttlMs) => shop.checkout(await server.createEvent({ hold_ttl_ms: ttlMs }), 'S-A-1'), 5000);
     await shop.pay(made.paid);
     await shop.pay(made.declined, CARD.declined);
     const action = await shop.pay(made.acted, CARD.action, { return_url: 'https://shop.example/' });

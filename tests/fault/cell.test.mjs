@@ -291,20 +291,20 @@ describe('a journal that is gone for longer than the timeout', () => {
     const server = await cell.master();
     const ann = await Party.open(server, { ttl_ms: 10_000, label: 'ann' });
     const ben = await Party.open(server, { ttl_ms: 10_000, label: 'ben' });
+    const answers = [];
+    let isKept = true;
+    const keeping = (async () => { // as clients do, which know every server
+      for (; isKept; await sleep(200)) for (const each of cell.servers) answers.push(at(ann, each).keepAlive(), at(ben, each).keepAlive());
+    })();
     const kept = await ann.take('gone/kept', { owner: 'a' });
     const holder = await beginRun(cell.url, [...PATIENCE, 'gone/held'], 'read line; echo $line', { input: null });
     const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: 30_000 });
     await waiting(server, 'gone/kept', ['ben']);
     await postgres().crash();
-    const answers = [];
-    let isGone = true;
-    const keeping = (async () => { // as clients do, which know every server
-      for (; isGone; await sleep(200)) for (const each of cell.servers) answers.push(at(ann, each).keepAlive(), at(ben, each).keepAlive());
-    })();
     await sleep(1.5 * TIMEOUT_MS);
     await postgres().start();
     await settled();
-    isGone = false;
+    isKept = false;
     await keeping;
     for (const answer of await Promise.all(answers)) {
       assert.ok(answer.status === 200 || answer.status === 307 || (answer.status === 503 && ['journal_unavailable', 'no_master', 'outcome_unknown'].includes(answer.json.code)), answer.text);

@@ -10,6 +10,7 @@ import { assertTook, newKey, reap, runServer, sleep, start, tempDir, until } fro
 import { Stream } from '../support/stream.mjs';
 import { Wire } from '../support/wire.mjs';
 
+const FIRST_REQUEST_MS = 900; // of src/http/server.c, from the last accept on
 const term = (server) => process.kill(server.pid, 'SIGTERM');
 const retries = (stream) => [...stream.text.matchAll(/^retry: (\d+)$/gm)].map(([, ms]) => Number(ms));
 const notReady = (server) => until('it is not ready', async () => (await server.get('/readyz')).status === 503);
@@ -66,8 +67,12 @@ describe('a server that leaves', { concurrency: 3 }, () => {
     const server = await start({ args: ['--drain-delay', '300ms'] });
     const event = await server.createEvent({ sections: [], areas: [{ name: 'Floor', price: 1, capacity: 1_000_000 }] });
     const counts = {};
-    const ask = () => server.request('POST', '/v1/holds', { event: event.id, areas: { Floor: 1 } }, { 'Idempotency-Key': newKey() }, { agent: new http.Agent() })
-      .then(({ status }) => status, ({ code }) => code);
+    // A client that was late with its first request, on a busy machine, may be cut off.
+    const ask = () => {
+      const began = performance.now();
+      return server.request('POST', '/v1/holds', { event: event.id, areas: { Floor: 1 } }, { 'Idempotency-Key': newKey() }, { agent: new http.Agent() })
+        .then(({ status }) => status, ({ code }) => (code !== 'ECONNREFUSED' && performance.now() - began >= FIRST_REQUEST_MS ? 'late' : code));
+    };
     const buyers = Array.from({ length: 16 }, async () => {
       for (let what; what !== 'ECONNREFUSED';) {
         what = await ask();
@@ -78,6 +83,7 @@ describe('a server that leaves', { concurrency: 3 }, () => {
     await server.stop();
     await Promise.all(buyers);
     t.diagnostic(JSON.stringify(counts));
+    delete counts.late;
     assert.deepEqual(Object.keys(counts).sort(), ['201', 'ECONNREFUSED']);
   });
 
@@ -100,7 +106,7 @@ describe('a server that leaves', { concurrency: 3 }, () => {
       return wire.request('POST', '/v1/holds', { event: event.id, seats: ['S-A-1'] }).catch(() => null);
     });
     // On a busy machine the client itself may be late, and then it is not served.
-    if (answer || ms < 1000) assert.equal(answer?.status, 201, `after ${ms} ms`);
+    if (answer || ms < FIRST_REQUEST_MS) assert.equal(answer?.status, 201, `after ${ms} ms`);
     await leave(async () => {});
   });
 

@@ -3,12 +3,11 @@
 // backends: sqlite cluster
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
 import { logRows } from '../support/ledger.mjs';
-import { assertTook, backend, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
+import { assertTook, backend, launch, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
@@ -173,8 +172,10 @@ describe('streams', () => {
       text += Buffer.from(value).toString();
     }
     await reader.cancel();
-    const curl = execFileSync('sh', ['-c', `curl -sN -m 1 'http://${server.host}:${server.port}${path}?after=${seq}' || true`]);
-    assert.match(curl.toString(), /^id: \d+\nevent: seats\ndata: .*"S-B-1","h"/m);
+    const curl = launch('curl', ['-sN', `http://${server.host}:${server.port}${path}?after=${seq}`]);
+    await until('curl has it', () => /^id: \d+\nevent: seats\ndata: .*"S-B-1","h"/m.test(curl.stdout));
+    curl.child.kill();
+    await curl.done;
   });
 
   it('a burst becomes few messages, at most ten a second, and none is left out', async () => {
@@ -517,7 +518,7 @@ describe('streams', () => {
   });
 
   it('silence is broken by a comment every 15 s', async () => {
-    assert.ok(await idle.commented(1, 25_000 - (Date.now() - idleSince)), 'no comment');
+    assert.ok(await idle.commented(1, 45_000 - (Date.now() - idleSince)), 'no comment');
     assert.ok(Date.now() - idleSince >= 14_000);
     assert.ok(!idle.isClosed);
     idle.close();

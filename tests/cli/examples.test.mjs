@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { begin, holdfast, json, run, sqliteLocks, until } from '../support/cli.mjs';
+import { begin, holdfast, json, PATIENCE, run, sqliteLocks, until } from '../support/cli.mjs';
 import { HOLDFAST, reap, tempDir } from '../support/server.mjs';
 
 const docs = new URL('../../docs/', import.meta.url);
@@ -78,7 +78,7 @@ describe('an example that takes a lock', { concurrency: 2 }, () => {
   });
 
   it('would be found if it went on without the lock', async () => {
-    const holder = begin(locks.url, ['run', 'careless', '--', 'sleep', '60']);
+    const holder = begin(locks.url, ['run', ...PATIENCE, 'careless', '--', 'sleep', '60']);
     await until('it is held', async () => (await json(locks.url, ['lock', 'show', 'careless'])).holders.length === 1);
     await play(locks.url, { text: 'set -- $(holdfast lock get -n careless)' }, 'careless', 20);
     assert.deepEqual(marks('careless'), ['protected careless']);
@@ -97,7 +97,7 @@ describe('an example that takes a lock', { concurrency: 2 }, () => {
       for (const { name, slots } of asks(example.text)) {
         if (held.has(name)) continue;
         held.add(name);
-        for (let k = 0; k < slots; k++) holders.push(begin(locks.url, ['run', '--slots', `${slots}`, name, '--', 'sleep', '60']));
+        for (let k = 0; k < slots; k++) holders.push(begin(locks.url, ['run', ...PATIENCE, '--slots', `${slots}`, name, '--', 'sleep', '60']));
         await until(`${name} is held`, async () => (await json(locks.url, ['lock', 'show', name])).holders.length === slots);
       }
       assert.ok(holders.length > 0);

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, it } from 'node:test';
-import { beginRun, run, sqliteLocks, until } from '../support/cli.mjs';
+import { beginRun, holdfast, run, sqliteLocks, STEADY, until } from '../support/cli.mjs';
 import { startPostgres } from '../support/postgres.mjs';
 import { startRedis } from '../support/redis.mjs';
 import { HOLDFAST, launch, reap, sqliteQuery } from '../support/server.mjs';
@@ -20,14 +20,26 @@ after(reap);
 
 const state = (pid) => fs.readFileSync(`/proc/${pid}/status`, 'utf8').match(/^State:\s+(\S)/m)?.[1];
 
+// Stops a wrapper and its command, but not amid a change of the locks, where it would keep everybody out.
+let probes = 0;
+async function stop(wrapper) {
+  const pids = [wrapper.commandPid, wrapper.pid];
+  await until('it is stopped between two changes', async () => {
+    for (const pid of pids) process.kill(pid, 'SIGSTOP');
+    await until('it is stopped', () => pids.every((pid) => state(pid) === 'T'));
+    const { code } = await holdfast(locks.url, ['lock', 'get', `probe-${++probes}`, '--ttl', '1s', '--timeout', '5s']);
+    if (code !== 0) for (const pid of pids) process.kill(pid, 'SIGCONT');
+    return code === 0;
+  }, 60_000);
+}
+
 // `write` is a shell command that writes $WHO, and may use $HOLDFAST_FENCE.  Resolves to the output of A's write.
 async function story(name, write) {
   const env = (who) => ({ WHO: who, HF: HOLDFAST });
   const a = await beginRun(locks.url, ['--ttl', '500ms', '--on-loss', 'warn', name],
     `read go; ${write}; echo "A: $?"`, { input: null, env: env('A') });
-  for (const pid of [a.commandPid, a.pid]) process.kill(pid, 'SIGSTOP');
-  await until('A is stopped', () => state(a.commandPid) === 'T' && state(a.pid) === 'T');
-  const b = await run(locks.url, ['--wait', '10s', name, '--', 'sh', '-c', write], { env: env('B') });
+  await stop(a);
+  const b = await run(locks.url, ['--wait', '60s', name, '--', 'sh', '-c', write], { env: env('B') });
   assert.equal(b.code, 0, b.stderr + b.stdout);
   for (const pid of [a.pid, a.commandPid]) process.kill(pid, 'SIGCONT');
   a.child.stdin.end('go\n');
@@ -160,14 +172,13 @@ describe('slots', () => {
   it('are fenced each by itself: both live holders pass, and the one that was replaced is refused', async () => {
     const hold = (script, ...options) => beginRun(locks.url, [...options, '--slots', '2', 'pool'], script, { input: null, env: { HF: HOLDFAST } });
     const twice = (who) => `read go; ${check}; echo "${who}1: $?"; read go; ${check}; echo "${who}2: $?"`;
-    const a = await hold(twice('A'), '--ttl', '10s', '--on-loss', 'warn');
+    const a = await hold(twice('A'), ...STEADY, '--on-loss', 'warn');
     const b = await hold(twice('B'));
     for (const [process, word] of [[b, /B1: 0/], [a, /A1: 0/]]) { // the older one after the newer one
       process.child.stdin.write('go\n');
       await says(process, word);
     }
-    for (const pid of [a.commandPid, a.pid]) process.kill(pid, 'SIGSTOP');
-    await until('A is stopped', () => state(a.commandPid) === 'T' && state(a.pid) === 'T');
+    await stop(a);
     const c = await run(locks.url, ['--slots', '2', '--wait', '60s', 'pool', '--', 'sh', '-c', `echo "$HOLDFAST_SLOT $HOLDFAST_FENCE_RESOURCE"; ${check} --json`], { env: { HF: HOLDFAST } });
     assert.equal(c.code, 0, c.stderr);
     const [, slot, resource] = c.stdout.match(/^(\d) pool#\1\n.*"resource":"(.*?)","token":\d+,"passed":true/);

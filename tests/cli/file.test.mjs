@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, describe, it } from 'node:test';
-import { begin, beginRun, run, sqliteLocks, until } from '../support/cli.mjs';
+import { begin, beginRun, PATIENCE, run, sqliteLocks, STEADY, until } from '../support/cli.mjs';
 import { reap } from '../support/server.mjs';
 
 after(reap);
@@ -18,8 +18,8 @@ const removeLocks = () => {
 describe('a file of locks that is removed', { concurrency: false }, () => {
   it('ends the leadership, and a candidate leads with a larger fence', async () => {
     const file = locks.file('terms');
-    const args = ['elect', '--ttl', '900ms', '--pause', '100ms', 'leader', '--', 'sh', '-c',
-      `echo $$ $HOLDFAST_FENCE >>${file}; exec sleep 20`];
+    const args = ['elect', ...PATIENCE, ...STEADY, '--pause', '100ms', 'leader', '--', 'sh', '-c',
+      `echo $$ $HOLDFAST_FENCE >>${file}; exec sleep 60`];
     const terms = () => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => line.split(' ').map(Number)) : []);
     const candidates = [begin(url, args), begin(url, args), begin(url, args)];
     await until('one leads', () => terms().length === 1);
@@ -37,7 +37,7 @@ describe('a file of locks that is removed', { concurrency: false }, () => {
   });
 
   it('ends the command of run with 76, and the next run begins a new one', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '900ms', 'job'], 'exec sleep 20');
+    const wrapper = await beginRun(url, [...STEADY, 'job'], 'exec sleep 60');
     removeLocks();
     const { code, stderr } = await wrapper.result;
     assert.equal(code, 76);

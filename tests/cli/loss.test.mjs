@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import {
-  begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, lock, run, sleep, sqliteLocks,
-  until, uptimeMs,
+  begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, lock, PATIENCE, run, sleep, sqliteLocks,
+  STEADY, STEADY_MS, until, uptimeMs,
 } from '../support/cli.mjs';
 import { startProxy } from '../support/proxy.mjs';
 import { startRedis } from '../support/redis.mjs';
@@ -39,11 +39,11 @@ describe('a signal', { concurrency: 3 }, () => {
   });
 
   it('that stops the command leaves the lock held until SIGCONT continues it', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '9s', 'stopped'], 'exec sleep 60');
+    const wrapper = await beginRun(url, [...STEADY, 'stopped'], 'exec sleep 60');
     wrapper.child.kill('SIGTSTP');
     const status = () => fs.readFileSync(`/proc/${wrapper.commandPid}/status`, 'utf8');
     await until('the command is stopped', () => /^State:\s+T/m.test(status()));
-    await sleep(9500);
+    await sleep(STEADY_MS + 500);
     assert.equal((await run(url, ['-n', 'stopped', '--', 'true'])).code, 75);
     wrapper.child.kill('SIGCONT');
     await until('it goes on', () => !/^State:\s+T/m.test(status()));
@@ -55,12 +55,12 @@ describe('a signal', { concurrency: 3 }, () => {
 describe('the wrapper', { concurrency: 3 }, () => {
   it('killed with SIGKILL: its command and the command\'s children end, too', async () => {
     const file = locks.file('grandchild');
-    const wrapper = await beginRun(url, ['--ttl', '6s', 'killed'], `(trap '' TERM; ${heartbeat(file)}) & echo grandchild $!; wait`);
+    const wrapper = await beginRun(url, [...STEADY, 'killed'], `(trap '' TERM; ${heartbeat(file)}) & echo grandchild $!; wait`);
     const grandchild = Number((await until('a grandchild', () => wrapper.stdout.match(/grandchild (\d+)/)))[1]);
     const family = fs.readFileSync(`/proc/${wrapper.pid}/task/${wrapper.pid}/children`, 'utf8').trim().split(' ').map(Number);
     wrapper.child.kill('SIGKILL');
     await gone(wrapper.commandPid);
-    await gone(grandchild); // it ignores SIGTERM: after the grace, a sixth of 6 s
+    await gone(grandchild); // it ignores SIGTERM: after the grace, a sixth of the TTL
     for (const pid of family) await gone(pid);
   });
 
@@ -77,9 +77,9 @@ describe('the wrapper', { concurrency: 3 }, () => {
   });
 
   it('goes on when its monitor dies', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '9s', 'widow'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(url, [...STEADY, 'widow'], 'read line; exit 6', { input: null });
     process.kill(monitorOf(wrapper), 'SIGKILL');
-    await sleep(9500);
+    await sleep(STEADY_MS + 500);
     assert.equal((await run(url, ['-n', 'widow', '--', 'true'])).code, 75);
     wrapper.child.stdin.end('\n');
     assert.equal((await wrapper.result).code, 6);
@@ -89,7 +89,7 @@ describe('the wrapper', { concurrency: 3 }, () => {
   // longer: `make soak` claims that the command ends before another has the lock.
   it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
     const name = 'frozen', file = locks.file(name);
-    const wrapper = await beginRun(url, ['--ttl', '9s', name], `trap '' TERM; ${heartbeat(file)}`);
+    const wrapper = await beginRun(url, [...STEADY, name], `trap '' TERM; ${heartbeat(file)}`);
     const next = heir(url, name, `${file}.next`);
     await until('another waits', async () => (await json(url, ['lock', 'show', name])).waiters.length === 1);
     const stopped = uptimeMs();
@@ -117,7 +117,7 @@ describe('the wrapper', { concurrency: 3 }, () => {
 describe('a lock that is broken', { concurrency: 3 }, () => {
   // `ms` is the time from the break to the end of the wrapper.  With `meanwhile` the command has an input.
   const broken = async (name, args, script, meanwhile) => {
-    const wrapper = await beginRun(url, ['--ttl', '12s', ...args, name], script, meanwhile ? { input: null } : {});
+    const wrapper = await beginRun(url, ['--ttl', '18s', ...args, name], script, meanwhile ? { input: null } : {});
     assert.equal((await lock(url, ['break', name])).code, 0);
     const began = performance.now();
     await meanwhile?.(wrapper);
@@ -134,7 +134,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   it('kills a command that ignores SIGTERM, within the grace', async () => {
     const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.02; done");
     assert.equal(code, 76);
-    assertTook(ms, 10_000, 'the end of the command, which comes before the deadline,');
+    assertTook(ms, 15_000, 'the end of the command, which comes before the deadline,');
     assert.ok(isGone(wrapper.commandPid));
   });
 
@@ -201,7 +201,7 @@ describe('a signal that was ignored at the start', { concurrency: 2 }, () => {
 
   it('does not end a wait', async () => {
     const holder = await beginRun(url, ['deaf'], 'sleep 60');
-    const waiter = begin(url, ['run', '--wait', '5s', 'deaf', '--', 'true'], { wrap: deaf });
+    const waiter = begin(url, ['run', ...PATIENCE, '--wait', '5s', 'deaf', '--', 'true'], { wrap: deaf });
     await until('it waits', async () => (await json(url, ['lock', 'show', 'deaf'])).waiters.length === 1 || waiter.ended);
     waiter.child.kill('SIGHUP');
     waiter.child.kill('SIGINT');
@@ -224,7 +224,7 @@ describe('a signal that was ignored at the start', { concurrency: 2 }, () => {
 
 it('a pause between two tries can be interrupted', async () => {
   const holder = await beginRun(url, ['pause'], 'sleep 60');
-  const other = begin(url, ['run', '--retry', '5', '--retry-delay', '60s', 'pause', '--', 'true']);
+  const other = begin(url, ['run', ...PATIENCE, '--retry', '5', '--retry-delay', '60s', 'pause', '--', 'true']);
   const mask = (kind) => BigInt(`0x${new RegExp(`^${kind}:\\s+(\\w+)`, 'm').exec(fs.readFileSync(`/proc/${other.pid}/status`, 'utf8'))[1]}`);
   await until('it is prepared for SIGTERM', () => (mask('SigCgt') | mask('SigBlk')) & 1n << 14n);
   await sleep(600); // until it has tried
@@ -248,7 +248,7 @@ describe('a coordinator that stops answering', () => {
     const grace = 600;
     const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
     const proxy = await startProxy(redis.port);
-    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, ['--ttl', '9s', '--grace', `${grace}ms`, '--timeout', '3s', name], script);
+    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, [...STEADY, '--grace', `${grace}ms`, '--timeout', '3s', name], script);
     const next = heir(redis.url, name, `${file}.next`);
     await until('another waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
     proxy.blackhole();
@@ -266,7 +266,7 @@ describe('a coordinator that stops answering', () => {
 describe('elect', { concurrency: 3 }, () => {
   it('runs the command on one candidate at a time, again and again', async () => {
     const file = locks.file('terms');
-    const args = ['elect', '--pause', '50ms', 'leader', '--', 'sh', '-c',
+    const args = ['elect', ...PATIENCE, '--pause', '50ms', 'leader', '--', 'sh', '-c',
       `echo in $HOLDFAST_FENCE >>${file}; sleep 0.1; echo out >>${file}`];
     const candidates = [begin(url, args), begin(url, args)];
     await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 60_000);
@@ -284,7 +284,7 @@ describe('elect', { concurrency: 3 }, () => {
     it(`has another leader after the leader is killed, on ${kind}`, async () => {
       const redis = kind === 'redis' ? await startRedis() : null;
       const where = redis?.url ?? url;
-      const args = ['elect', '--timeout', '60s', '--ttl', '9s', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
+      const args = ['elect', ...PATIENCE, ...STEADY, 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
       const term = (run) => run.stdout.match(/leads (\d+) (\d+)/);
       const first = begin(where, args);
       const [, fence, command] = await until('the first leads', () => term(first));
@@ -294,7 +294,7 @@ describe('elect', { concurrency: 3 }, () => {
       first.child.kill('SIGKILL');
       const killed = performance.now();
       const [, newer] = await until('the second leads', () => term(second));
-      assertTook(performance.now() - killed, 9000 + 2000, 'the end of the lease, and the next term,');
+      assertTook(performance.now() - killed, STEADY_MS + 2000, 'the end of the lease, and the next term,');
       assert.ok(Number(newer) > Number(fence));
       await gone(Number(command));
       second.child.kill('SIGTERM');
@@ -305,13 +305,13 @@ describe('elect', { concurrency: 3 }, () => {
 
   it('a candidate ends with 128+n, and a command that cannot be run ends it', async () => {
     const holder = await beginRun(url, ['seat'], 'read line', { input: null });
-    const candidate = begin(url, ['elect', 'seat', '--', 'true']);
+    const candidate = begin(url, ['elect', ...PATIENCE, 'seat', '--', 'true']);
     await until('it waits', async () => (await json(url, ['lock', 'show', 'seat'])).waiters.length === 1);
     candidate.child.kill('SIGINT');
     assert.equal((await candidate.result).code, 130);
     holder.child.stdin.end('\n');
     await holder.result;
-    assert.equal((await holdfast(url, ['elect', 'seat', '--', '/no/such/program'])).code, 127);
+    assert.equal((await holdfast(url, ['elect', ...PATIENCE, 'seat', '--', '/no/such/program'])).code, 127);
     assert.equal((await holdfast(undefined, ['elect', 'seat', '--', 'true'])).code, 64);
   });
 });

@@ -6,9 +6,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
 import { after, describe, it } from 'node:test';
-import {
-  begin, beginRun, freePort, json, run, sqliteLocks, until,
-} from '../support/cli.mjs';
+import { begin, beginRun, freePort, json, PATIENCE, run, sqliteLocks, until } from '../support/cli.mjs';
 import { parseMetrics, reap } from '../support/server.mjs';
 
 const locks = sqliteLocks();
@@ -31,7 +29,7 @@ describe('--metrics-listen', { concurrency: 2 }, () => {
     const port = await freePort();
     const holder = await beginRun(url, ['live/b'], 'read line', { input: null });
     const before = Date.now() / 1000;
-    const waiter = begin(url, ['run', '--metrics-listen', `127.0.0.1:${port}`, '--ttl', '10s', 'live/b', 'live/a', '--', 'sh', '-c', 'echo begun; read line'], { input: null });
+    const waiter = begin(url, ['run', ...PATIENCE, '--metrics-listen', `127.0.0.1:${port}`, '--ttl', '20s', 'live/b', 'live/a', '--', 'sh', '-c', 'echo begun; read line'], { input: null });
     await until('it waits', async () => (await json(url, ['lock', 'show', 'live/b'])).waiters.length === 1);
     let of = await scrape(port);
     assert.deepEqual([of('held', 'live/b'), of('waiting', 'live/b'), of('fence', 'live/b')], [0, 1, 0]);
@@ -42,7 +40,7 @@ describe('--metrics-listen', { concurrency: 2 }, () => {
     for (const name of ['live/a', 'live/b']) {
       assert.deepEqual([of('held', name), of('waiting', name)], [1, 0]);
       assert.equal(of('fence', name), (await json(url, ['lock', 'show', name])).last_fence);
-      assert.ok(of('remaining_seconds', name) > 1 && of('remaining_seconds', name) <= 10);
+      assert.ok(of('remaining_seconds', name) > 1 && of('remaining_seconds', name) <= 20);
     }
     assert.deepEqual([of('granted_total'), of('waits_total'), of('lost_total')], [2, 1, 0]);
     assert.ok(of('wait_seconds_total') > 0);
@@ -55,7 +53,7 @@ describe('--metrics-listen', { concurrency: 2 }, () => {
 
   it('shows the terms of elect', async () => {
     const port = await freePort();
-    const candidate = begin(url, ['elect', '--metrics-listen', `${port}`, '--pause', '50ms', 'terms', '--', 'true']);
+    const candidate = begin(url, ['elect', ...PATIENCE, '--metrics-listen', `${port}`, '--pause', '50ms', 'terms', '--', 'true']);
     await until('three terms', async () => {
       try { return (await scrape(port))('granted_total') >= 3; } catch { return false; }
     });

@@ -92,12 +92,12 @@ describe('a waiter whose time or patience ends', () => {
     const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '60s']);
     const patient = begin(redis.url, ['run', '--timeout', TIMEOUT, 'end', '--', 'true']);
     await until('one waits', async () => (await json(redis.url, ['lock', 'show', 'end'])).waiters.length === 1);
-    const waiter = begin(redis.url, ['run', '--timeout', TIMEOUT, '--wait', '8s', 'end', '--', 'true']);
+    const waiter = begin(redis.url, ['run', '--timeout', TIMEOUT, '--wait', '15s', 'end', '--', 'true']);
     await until('both wait', async () => (await json(redis.url, ['lock', 'show', 'end'])).waiters.length === 2);
     await redis.stop();
     const { code, ms, stderr } = await waiter.result;
     assert.equal(code, 69, stderr);
-    assert.ok(ms >= 8000 && ms < 25_000, `${ms}`);
+    assert.ok(ms >= 15_000 && ms < 35_000, `${ms}`);
     assert.match(stderr, /Connection refused/);
     assert.equal(patient.ended, null);
     patient.child.kill('SIGTERM');
@@ -114,17 +114,17 @@ describe('a waiter whose time or patience ends', () => {
     const clients = () => redis.cli('CLIENT', 'LIST').split('\n').length;
     const asked = () => [...redis.cli('INFO', 'commandstats').matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce((sum, [, n]) => sum + Number(n), 0);
     const before = asked();
-    const many = retry(300);
+    const many = retry(500);
     await until('the first has asked twice', () => asked() >= before + 2);
     const connected = clients();
-    const few = retry(40);
+    const few = retry(75);
     await until('the second has connected', () => clients() > connected);
     const then = asked();
     await until('both have asked', () => asked() >= then + 4);
     await redis.stop();
     const { code, ms } = await few.result;
     assert.equal(code, 69);
-    assert.ok(ms >= 8000 && ms < 40_000, `${ms}`);
+    assert.ok(ms >= 15_000 && ms < 60_000, `${ms}`);
     await redis.start();
     assert.equal((await lock(redis.url, ['release', 'retry', '--owner', owner])).code, 0);
     assert.equal((await many.result).code, 0);
@@ -150,7 +150,7 @@ describe('a holder', () => {
 
   it('keeps its lock through a restart of a server that stores it', async () => {
     const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-    const wrapper = await beginRun(redis.url, ['--timeout', '3s', 'kept'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(redis.url, ['--timeout', '20s', 'kept'], 'read line; exit 6', { input: null });
     await redis.stop();
     await sleep(700);
     await redis.start();
@@ -165,13 +165,13 @@ describe('a holder', () => {
     ['a restart without persistence', async (redis) => { await redis.stop(); await redis.start(); }]]) {
     it(`learns of ${what}: the command is ended, 76, and the next fence is larger`, async () => {
       const redis = await startRedis();
-      const wrapper = await beginRun(redis.url, ['--ttl', '9s', '--timeout', '3s', 'lost'], 'echo $HOLDFAST_FENCE; exec sleep 60');
+      const wrapper = await beginRun(redis.url, ['--ttl', '18s', '--timeout', '10s', 'lost'], 'echo $HOLDFAST_FENCE; exec sleep 60');
       const fence = Number((await until('its fence', () => wrapper.stdout.match(/\n(\d+)\n/)))[1]);
       await forget(redis);
       const forgotten = performance.now();
       const { code, stderr } = await wrapper.result;
       assert.equal(code, 76, stderr);
-      assertTook(performance.now() - forgotten, 9000, 'the loss, which is noticed before the lease would have ended,');
+      assertTook(performance.now() - forgotten, 18_000, 'the loss, which is noticed before the lease would have ended,');
       assert.match(stderr, /the lock on lost is lost; ending the command/);
       assert.ok(await fenceOf(redis.url, 'lost') > fence);
       await redis.stop();

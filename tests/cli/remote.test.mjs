@@ -405,8 +405,8 @@ describe('an answer that is lost', () => {
   it('for good is exit code 75, and repeating the command with the key it prints finds out', async () => {
     const event = await createEvent();
     const front = await startFront(() => 'lose');
-    const args = ['hold', 'create', event.id, 'S-B-3', '--timeout', '4s'];
-    const lost = await command(args, { env: { HOLDFAST_SERVER: front.url } });
+    const args = ['hold', 'create', event.id, 'S-B-3'];
+    const lost = await command([...args, '--timeout', '4s'], { env: { HOLDFAST_SERVER: front.url } });
     front.close();
     assert.equal(lost.code, 75, lost.stderr);
     const [, key] = lost.stderr.match(/--idempotency-key ([0-9a-f]{32})\n$/);
@@ -529,7 +529,7 @@ describe('event watch', () => {
     const event = await createEvent();
     const responses = [];
     const front = await startFront((req, res) => { responses.push(res); return 'pass'; });
-    const watch = begin(undefined, ['event', 'watch', event.id, '--timeout', '4s'], { env: env({ HOLDFAST_SERVER: front.url }) });
+    const watch = begin(undefined, ['event', 'watch', event.id, '--timeout', '10s'], { env: env({ HOLDFAST_SERVER: front.url }) });
     await until('it is connected', () => responses.length === 1 && responses[0].headersSent);
     await server.grant(event, 'S-A-1', {}, admin);
     await until('a change', () => lines(watch).length === 1);

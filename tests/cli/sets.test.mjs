@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import {
-  begin, beginRun, holdfast, json, lock, run, sqliteLocks, until,
+  begin, beginRun, holdfast, json, lock, PATIENCE, run, sqliteLocks, STEADY, STEADY_MS,
+  until,
 } from '../support/cli.mjs';
 import { HOLDFAST, parseMetrics, reap, Server } from '../support/server.mjs';
 
@@ -57,7 +58,7 @@ describe('a set of locks', { concurrency: 2 }, () => {
   });
 
   it('ends the command before the deadline if one of them is lost: 76', async () => {
-    const holder = await beginRun(url, ['--ttl', '6s', 'lost/a', 'lost/b'], 'exec sleep 60');
+    const holder = await beginRun(url, ['--ttl', '18s', 'lost/a', 'lost/b'], 'exec sleep 60');
     assert.equal((await lock(url, ['break', 'lost/b'])).code, 0);
     const { code, stderr, ms } = await holder.result;
     assert.equal(code, 76);
@@ -67,17 +68,17 @@ describe('a set of locks', { concurrency: 2 }, () => {
   });
 
   it('is ended by the monitor if the wrapper is killed, and is free after the TTL', async () => {
-    const holder = await beginRun(url, ['--ttl', '6s', 'kill/a', 'kill/b'], 'exec sleep 30');
+    const holder = await beginRun(url, [...STEADY, 'kill/a', 'kill/b'], 'exec sleep 30');
     process.kill(holder.pid, 'SIGKILL');
     await until('the command is gone', () => !fs.existsSync(`/proc/${holder.commandPid}`));
-    assert.equal((await run(url, ['--wait', '30s', 'kill/b', 'kill/a', '--', 'true'])).code, 0);
+    assert.equal((await run(url, ['--wait', '60s', 'kill/b', 'kill/a', '--', 'true'])).code, 0);
   });
 
   it('is held for --max-hold from the last grant on, and --at-least with all of its locks', async () => {
     const other = await beginRun(url, ['hold/b'], 'read line', { input: null });
-    const both = begin(url, ['run', '--ttl', '9s', '--max-hold', '1s', 'hold/a', 'hold/b', ...sh('echo begun; exec sleep 60')]);
+    const both = begin(url, ['run', ...PATIENCE, ...STEADY, '--max-hold', '1s', 'hold/a', 'hold/b', ...sh('echo begun; exec sleep 60')]);
     await until('it waits', async () => (await json(url, ['lock', 'show', 'hold/b'])).waiters.length === 1);
-    await new Promise((resolve) => { setTimeout(resolve, 9500); }); // the first lock is held for longer than --max-hold and a TTL
+    await new Promise((resolve) => { setTimeout(resolve, STEADY_MS + 500); }); // the first lock is held for longer than --max-hold and a TTL
     other.child.stdin.end('\n');
     await until('it runs', () => both.stdout === 'begun\n');
     const began = performance.now();
@@ -85,7 +86,7 @@ describe('a set of locks', { concurrency: 2 }, () => {
     assert.equal(code, 76);
     assert.match(stderr, /has been held for --max-hold/);
     assert.ok(performance.now() - began < 20_000);
-    const kept = begin(url, ['run', '--at-least', '1m', 'least/a', 'least/b', '--', 'true']);
+    const kept = begin(url, ['run', ...PATIENCE, '--at-least', '1m', 'least/a', 'least/b', '--', 'true']);
     await until('it is held', async () => !await free('least/b'));
     assert.ok(!await free('least/a'));
     kept.child.kill('SIGTERM');
@@ -152,7 +153,7 @@ describe('a lock inside the same lock', { concurrency: 2 }, () => {
 
   it('is refused in a shared one if a writer waits between them', async () => {
     const reader = await beginRun(url, ['--shared', 'rw'], 'read line; $HF run --shared rw -- echo ran; echo "exit $?"', { input: null, env: HF });
-    const writer = begin(url, ['run', 'rw', '--', 'true']);
+    const writer = begin(url, ['run', ...PATIENCE, 'rw', '--', 'true']);
     await until('the writer waits', async () => (await json(url, ['lock', 'show', 'rw'])).waiters.length === 1);
     reader.child.stdin.end('\n');
     const { stdout, stderr } = await reader.result;
@@ -195,7 +196,7 @@ describe('a lock inside one above or below it, on the lock service', { concurren
 
   it('is refused in a shared one if a writer waits above both', async () => {
     const reader = await beginRun(cell, ['--shared', 'rw/1'], 'read line; $HF run --shared rw/1/b -- echo ran; echo "exit $?"', { input: null, env: HF });
-    const writer = begin(cell, ['run', 'rw', '--', 'true']);
+    const writer = begin(cell, ['run', ...PATIENCE, 'rw', '--', 'true']);
     await until('the writer waits', async () => (await json(cell, ['lock', 'show', 'rw'])).waiters.length === 1);
     reader.child.stdin.end('\n');
     const { stdout, stderr } = await reader.result;

@@ -38,8 +38,12 @@ export function begin(url, args, { env = {}, leaks = false, input, wrap = (argv)
 // Runs `holdfast ARGS` to its end.
 export const holdfast = (url, args, options) => begin(url, args, options).result;
 // A coordinator on a busy machine has a minute to answer, unless a test is about that.
-const PATIENCE = ['--timeout', '60s'];
+export const PATIENCE = ['--timeout', '60s'];
 const patient = (args) => (args.includes('--timeout') ? args : [...PATIENCE, ...args]);
+// Leases that have to outlive a machine that stands still for seconds: what renews them does so every third of the TTL, and
+// ends the command a sixth of it before its end.
+export const STEADY_MS = 15_000;
+export const STEADY = ['--ttl', `${STEADY_MS}ms`];
 export const run = (url, args, options) => holdfast(url, ['run', ...patient(args)], options);
 export const lock = (url, args, options) => holdfast(url, ['lock', ...args, ...PATIENCE], options);
 // What a command says as JSON.

@@ -80,8 +80,8 @@ export const coordinators = {
     n: 3,
     start: () => startRedises(3),
     // Servers that have just started are of no use for max_ttl.
-    url: (ports, who) => `redlock://${login(who)}${hosts(ports)}?max_ttl=4s`,
-    options: ['--ttl', '4s'],
+    url: (ports, who) => `redlock://${login(who)}${hosts(ports)}?max_ttl=12s`,
+    options: ['--ttl', '12s'],
     refusal: /0 of 3 servers can be used, a majority is 2: .*(WRONGPASS|password)/,
   },
   etcd: {

@@ -71,7 +71,7 @@ describe('a cell of servers with TLS', () => {
     for (let i = 0; i < 2; i++) {
       const port = await freePort();
       servers.push(new Server({ tls: true, env: { HOLDFAST_GATE: '' }, args: ['--listen', `127.0.0.1:${port}`, '--advertise', `https://localhost:${port}`, '--pages', 'off',
-        '--payments', 'off', '--journal', journal, '--journal-may-lose'] }));
+        '--payments', 'off', '--journal', journal, '--journal-may-lose', '--cell-timeout', '10s'] }));
       await servers[i].launch();
     }
     const [first, standby] = servers;

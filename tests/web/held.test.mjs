@@ -11,7 +11,7 @@ import { reap, start, until } from '../support/server.mjs';
 
 const LAYOUT = { name: 'Hamlet', sections: [{ name: 'S', price: 6500, rows: 3, seats_per_row: 10 }] };
 
-const TTL_MS = 1000; // of holds that are to expire
+const TTL_MS = 8000; // of holds that are to expire, but not before the page has shown them, though it may stand still
 
 let server;
 let browser;

@@ -111,7 +111,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await disturb(server, event);
     await showsSnapshot(page, server, event);
     await server.stop({ keep: true });
-    await until('nginx has refused the stream', () => /GET \S+\/stream\S* (200 13|5\d\d) /.test(front.log), 15_000, 50);
+    await until('nginx has refused the stream', () => /GET \S+\/stream\S* (200 13|5\d\d) /.test(front.log), 30_000, 50);
     await server.launch();
     await server.grant(event, 'S-A-9');
     await showsSnapshot(page, server, event);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertProblem, ms } from '../support/expect.mjs';
 import { assertAllDraw, isDegraded, startBackends, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
-import { assertTook, sleep, until } from '../support/server.mjs';
+import { assertTook, patiently, sleep, until } from '../support/server.mjs';
 
 const WITHIN_MS = 5000; // a gate is waited for 250 ms
 
@@ -24,19 +24,19 @@ describe('trouble with the gate', () => {
     const early = await site.assertOneOwner('S-A-1');
     await breakIt();
     for (let i = 2; i <= 6; i++) {
-      const { answer, ms } = await timed(one.hold(event, `S-A-${i}`));
+      const { answer, ms } = await timed(patiently(() => one.hold(event, `S-A-${i}`)));
       assert.equal(answer.status, 201, answer.text);
       assertTook(ms, WITHIN_MS, 'a hold without the gate');
-      assertProblem(await two.hold(event, `S-A-${i}`), 409, 'seat_taken');
+      assertProblem(await patiently(() => two.hold(event, `S-A-${i}`)), 409, 'seat_taken');
     }
-    assertProblem(await one.hold(event, 'S-A-1'), 409, 'seat_taken');
-    assert.equal((await one.del(`/v1/holds/${early.id}`)).status, 204);
+    assertProblem(await patiently(() => one.hold(event, 'S-A-1')), 409, 'seat_taken');
+    assert.equal((await patiently(() => one.del(`/v1/holds/${early.id}`))).status, 204);
     const next = await until('the seat can be had elsewhere', async () => {
       const answer = await two.hold(event, 'S-A-1');
       return answer.status === 201 && answer.json;
     });
     assert.ok(next.fence > early.fence);
-    assert.equal((await two.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
+    assert.equal((await patiently(() => two.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence }))).status, 201);
     await until('it says what is missing', () => isDegraded(one));
     assert.equal((await readiness(one)).status, 200);
     await until('errors are counted', async () => await one.metric('holdfast_gate_errors_total') > errors);
@@ -83,11 +83,11 @@ describe('trouble with the gate', () => {
     const held = await one.grant(event, ['S-A-1', 'S-A-2']);
     await until('the gate has the seats', () => Object.keys(site.seatKeys()).length === 2);
     site.gateCli('FLUSHDB');
-    for (const server of site.servers) assertProblem(await server.hold(event, 'S-A-1'), 409, 'seat_taken');
-    assertProblem(await two.hold(event, ['S-A-2', 'S-A-3']), 409, 'seat_taken');
+    for (const server of site.servers) assertProblem(await patiently(() => server.hold(event, 'S-A-1')), 409, 'seat_taken');
+    assertProblem(await patiently(() => two.hold(event, ['S-A-2', 'S-A-3'])), 409, 'seat_taken');
     await two.grant(event, 'S-A-3');
     await until('the reconciler has filled it', () => Object.values(site.seatKeys()).filter((value) => /^\d+$/.test(value)).length === 3);
-    assert.equal((await one.post(`/v1/holds/${held.id}/confirm`, { fence: held.fence })).status, 201);
+    assert.equal((await patiently(() => one.post(`/v1/holds/${held.id}/confirm`, { fence: held.fence }))).status, 201);
     await site.done();
   });
 
@@ -96,7 +96,7 @@ describe('trouble with the gate', () => {
     const { one, two, event } = site;
     const owners = new Map();
     const buy = async (server, seat) => {
-      const answer = await server.hold(event, seat);
+      const answer = await patiently(() => server.hold(event, seat));
       if (answer.status === 201) {
         assert.ok(!owners.has(seat), `${seat} has two owners`);
         owners.set(seat, answer.json);
@@ -117,7 +117,7 @@ describe('trouble with the gate', () => {
     await one.grant(event, 'S-A-1');
     await one.grant(event, 'S-A-2', { ttl_ms: 60_000 });
     site.gateCli('FLUSHDB');
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => site.servers[i % 2].hold(event, [`S-A-${1 + i % 2}`, `S-B-${i + 1}`])));
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => patiently(() => site.servers[i % 2].hold(event, [`S-A-${1 + i % 2}`, `S-B-${i + 1}`]))));
     for (const answer of answers) assertProblem(answer, 409, 'seat_taken');
     await assertAllDraw([two], event, await one.map(event));
     assert.deepEqual(await one.counts(event), { available: 118, held: 2, booked: 0, blocked: 0 });
@@ -196,7 +196,7 @@ describe('the reconciler', () => {
     const kinds = (await Promise.all(site.servers.map((server) => server.get('/metrics')))).map(({ text }) => text).join('');
     assert.match(kinds, /holdfast_reconcile_repairs_total\{kind="[a-z_]+"\} [1-9]/);
     await two.grant(event, 'S-A-8'); // seat 7, which only the gate believed to be held
-    assert.equal((await two.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence })).status, 201);
+    assert.equal((await patiently(() => two.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence }))).status, 201);
     await site.done();
   });
 
@@ -241,7 +241,7 @@ describe('the reconciler', () => {
     const { one, two, event } = site;
     await sleep(1500); // the first server has compared once by then
     site.gateLink.blackhole();
-    assert.equal((await one.hold(event, 'S-A-1')).status, 201);
+    assert.equal((await patiently(() => one.hold(event, 'S-A-1'))).status, 201);
     await until('it knows', () => isDegraded(one));
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
     await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 30_000, 50);

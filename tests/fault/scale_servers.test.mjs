@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
 import { assertAllDraw, startBackends, RECONCILE, timed } from '../support/scale.mjs';
-import { assertTook, newKey, sanitizer, sleep, tempDir, until } from '../support/server.mjs';
+import { assertTook, newKey, patiently, sanitizer, sleep, tempDir, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 describe('servers on one ledger', () => {
@@ -53,8 +53,8 @@ describe('servers on one ledger', () => {
     await sale;
     for (const hold of granted) {
       assert.equal(assertOk(await two.get(`/v1/holds/${hold.id}`)).status, 'active');
-      assertProblem(await two.hold(event, hold.seats), 409, 'seat_taken');
-      assert.equal((await two.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence })).status, 201);
+      assertProblem(await patiently(() => two.hold(event, hold.seats)), 409, 'seat_taken');
+      assert.equal((await patiently(() => two.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }))).status, 201);
     }
     await one.launch();
     await assertAllDraw([one], event, await two.map(event));
@@ -79,10 +79,11 @@ describe('servers on one ledger', () => {
     const answer = await late;
     if (answer.status === 503) assertProblem(answer, 503, 'ledger_unavailable');
     else assertProblem(answer, 410, 'hold_expired');
-    assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');
-    assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, rescue: true }), 410, 'hold_expired');
+    const confirm = ({ id, fence }, fields = {}) => patiently(() => one.post(`/v1/holds/${id}/confirm`, { fence, ...fields }));
+    assertProblem(await confirm(hold), 410, 'hold_expired');
+    assertProblem(await confirm(hold, { rescue: true }), 410, 'hold_expired');
     assert.ok(next.fence > hold.fence);
-    assert.equal((await one.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
+    assert.equal((await confirm(next)).status, 201);
     await site.done();
   });
 
@@ -100,7 +101,7 @@ describe('servers on one ledger', () => {
     };
     const hold = await from.grant(event, seat);
     const held = await shows('h');
-    assert.equal((await from.del(`/v1/holds/${hold.id}`)).status, 204);
+    assert.equal((await patiently(() => from.del(`/v1/holds/${hold.id}`))).status, 204);
     const freed = await shows('.');
     stream.close();
     assert.deepEqual(apply(before, stream.messages), await to.map(event), 'I13: stream and map agree');
@@ -135,18 +136,20 @@ describe('servers on one ledger', () => {
     const site = await backends.shared();
     const { one, two, event } = site;
     const headers = { 'Idempotency-Key': newKey() };
-    const first = await one.hold(event, 'S-A-1', {}, headers);
+    const ask = (server, seat, key) => patiently(() => server.hold(event, seat, {}, key));
+    const first = await ask(one, 'S-A-1', headers);
     assertOk(first, 201);
-    assertReplay(await two.hold(event, 'S-A-1', {}, headers), first);
-    assertProblem(await two.hold(event, 'S-A-2', {}, headers), 422, 'idempotency_mismatch');
+    assertReplay(await ask(two, 'S-A-1', headers), first);
+    assertProblem(await ask(two, 'S-A-2', headers), 422, 'idempotency_mismatch');
     const sale = { 'Idempotency-Key': newKey() };
-    const sold = await two.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale);
+    const confirm = (server) => patiently(() => server.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale));
+    const sold = await confirm(two);
     assertOk(sold, 201);
-    assertReplay(await one.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale), sold);
+    assertReplay(await confirm(one), sold);
     // at the same moment, through both servers
     for (let i = 10; i < 30; i++) {
       const key = { 'Idempotency-Key': newKey() };
-      const answers = await Promise.all([one, two, one, two].map((server) => server.hold(event, `S-A-${i}`, {}, key)));
+      const answers = await Promise.all([one, two, one, two].map((server) => ask(server, `S-A-${i}`, key)));
       assert.deepEqual([...new Set(answers.map(({ status, text }) => `${status} ${text}`))].length, 1, answers.map(({ text }) => text).join('\n'));
       assert.equal(answers[0].status, 201);
     }
@@ -158,11 +161,11 @@ describe('servers on one ledger', () => {
     const site = await backends.shared({ n: 3 });
     const { event } = site;
     for (let i = 1; i <= 40; i++) {
-      const answers = await Promise.all(Array.from({ length: 12 }, (_, k) => site.servers[k % 3].hold(event, `S-A-${i}`)));
+      const answers = await Promise.all(Array.from({ length: 12 }, (_, k) => patiently(() => site.servers[k % 3].hold(event, `S-A-${i}`))));
       assert.equal(answers.filter(({ status }) => status === 201).length, 1, `S-A-${i}`);
       for (const answer of answers) if (answer.status !== 201) assertProblem(answer, 409, 'seat_taken');
     }
-    const floor = await Promise.all(Array.from({ length: 60 }, (_, k) => site.servers[k % 3].ask(event, { areas: { Floor: 1 } })));
+    const floor = await Promise.all(Array.from({ length: 60 }, (_, k) => patiently(() => site.servers[k % 3].ask(event, { areas: { Floor: 1 } }))));
     assert.equal(floor.filter(({ status }) => status === 201).length, 20, 'I2');
     await site.done();
   });
@@ -225,7 +228,7 @@ describe('servers on one ledger', () => {
       holds.push(hold);
     }
     for (const server of servers) {
-      const answer = await server.hold(event, 'S-A-3', { ttl_ms: 5000 });
+      const answer = await patiently(() => server.hold(event, 'S-A-3', { ttl_ms: 5000 }));
       if (Date.now() < ms(holds[2].expires_at)) assertProblem(answer, 409, 'seat_taken');
     }
     await sleep(1000);
@@ -237,7 +240,7 @@ describe('servers on one ledger', () => {
     }
     await sleep(ms(holds[2].expires_at) - Date.now() + 300);
     for (const server of servers) {
-      for (const hold of holds) assertProblem(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');
+      for (const hold of holds) assertProblem(await patiently(() => server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence })), 410, 'hold_expired');
     }
     for (const [i, server] of servers.entries()) {
       await until('the seat is free', async () => (await server.hold(event, `S-A-${1 + i}`)).status === 201);

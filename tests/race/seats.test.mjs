@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, ms } from '../support/expect.mjs';
 import { stampede, tally } from '../support/race.mjs';
-import { backend, newKey, pool, sleep, start, until } from '../support/server.mjs';
+import { backend, newKey, patiently, pool, sleep, start, until } from '../support/server.mjs';
 import { startUnprotected } from '../support/unprotected.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
@@ -136,7 +136,7 @@ describe('races for seats', () => {
       const hold = await server.grant(event, `S-A-${round + 1}`);
       const confirm = encode('POST', `/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
       const release = encode('DELETE', `/v1/holds/${hold.id}`);
-      const answers = await Promise.all(wires.slice(0, 8).map((wire, index) => wire.send((index + round) % 2 ? confirm : release)));
+      const answers = await Promise.all(wires.slice(0, 8).map((wire, index) => patiently(() => wire.send((index + round) % 2 ? confirm : release))));
       const counts = tally(answers);
       const { status } = assertOk(await server.get(`/v1/holds/${hold.id}`));
       assert.ok(status in ended, status);
@@ -158,11 +158,11 @@ describe('races for seats', () => {
     const started = Date.now();
     await Promise.all(buyers.map(async (wire) => {
       while (fences.length < handovers) {
-        const answer = await wire.send(bytes);
+        const answer = await patiently(() => wire.send(bytes));
         if (answer.status === 409) { await sleep(1); continue; }
         assert.equal(answer.status, 201, answer.text);
         fences.push(answer.json.fence);
-        const gone = await wire.send(encode('DELETE', `/v1/holds/${answer.json.id}`));
+        const gone = await patiently(() => wire.send(encode('DELETE', `/v1/holds/${answer.json.id}`)));
         assert.equal(gone.status, 204, gone.text);
       }
     }));
@@ -193,8 +193,8 @@ describe('races for seats', () => {
     const results = await Promise.all(holds.map(async (hold, index) => {
       const due = ms(hold.expires_at);
       await sleep(due - leadMs + ((index * 37) % (leadMs + 150)) - Date.now());
-      const confirm = wires[index % 48].send(encode('POST', `/v1/holds/${hold.id}/confirm`, { fence: hold.fence }));
-      const grab = wires[(index + 1) % 48].send(holdRequest(event.id, hold.seats));
+      const confirm = patiently(() => wires[index % 48].send(encode('POST', `/v1/holds/${hold.id}/confirm`, { fence: hold.fence })));
+      const grab = patiently(() => wires[(index + 1) % 48].send(holdRequest(event.id, hold.seats)));
       return { hold, confirm: await confirm, grab: await grab };
     }));
     for (const wire of wires) wire.close();

@@ -1,5 +1,6 @@
 // Sends many requests at the same moment and counts their outcomes.
 
+import { patiently } from './server.mjs';
 import { Wire } from './wire.mjs';
 
 // Counts the answers by outcome: { '201': 1, '409 seat_taken': 9999 }.
@@ -18,7 +19,7 @@ export async function stampede(address, connections, each, bytesOf) {
   for (let i = 0; i < connections; i += 250) wires.push(...await Wire.connectMany(address, Math.min(250, connections - i)));
   const answers = [];
   await Promise.all(wires.map(async (wire, index) => {
-    for (let i = 0; i < each; i++) answers.push(await wire.send(bytesOf(index, i)));
+    for (let i = 0; i < each; i++) answers.push(await patiently(() => wire.send(bytesOf(index, i))));
   }));
   for (const wire of wires) wire.close();
   await address.waitUntilEqual?.();

@@ -15,7 +15,7 @@ import { assertVerifiedSoon, checkLedger } from './ledger.mjs';
 import { startPostgres } from './postgres.mjs';
 import { startProxy } from './proxy.mjs';
 import { startRedis } from './redis.mjs';
-import { freePort, reap, Server, until } from './server.mjs';
+import { freePort, patiently, reap, Server, until } from './server.mjs';
 
 export const RECONCILE = ['--reconcile-every', '1s'];
 const SECTIONS = [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 50 }];
@@ -149,7 +149,7 @@ class Site {
   // Asserts that the seat is granted once and then refused by every server.  Returns the hold.
   async assertOneOwner(seat) {
     const hold = await this.one.grant(this.event, seat);
-    for (const server of this.servers) assertProblem(await server.hold(this.event, seat), 409, 'seat_taken');
+    for (const server of this.servers) assertProblem(await patiently(() => server.hold(this.event, seat)), 409, 'seat_taken');
     return hold;
   }
 

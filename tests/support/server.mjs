@@ -36,6 +36,7 @@ const PATIENCE_MS = 10_000;
 export const IDLE_MS = 10_000; // how long a connection is kept for the next request
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another, but for a machine that stands still
 const CATCH_UP_MAX_MS = 20_000;
+const REPEATED_MAX = 20; // requests that a patient client repeats, of one server: there is a reason for few of them
 const STALE_MAX = 2; // free seats that the gate refuses, of one group of servers
 
 // ---- TLS ----
@@ -65,12 +66,13 @@ export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => arg
 }
 
 // Options: dir (default: a temporary one), args, env, wrap(argv) -> argv to run it under another program,
-// ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).
+// ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).  On a back end that others write to,
+// requests are repeated if nothing was done (`patiently`).
 export async function start(options = {}) {
   const dir = options.dir ?? tempDir();
   const place = options.ledger ? {} : await placeOf(dir);
   const made = { ...options, ...place, dir, ownsDir: options.dir === undefined };
-  return startServers({ ...made, n: backend === 'cluster' && !options.ledger ? 2 : 1 });
+  return startServers({ ...made, isPatient: place.ledger !== undefined, n: backend === 'cluster' && !options.ledger ? 2 : 1 });
 }
 
 // Starts `n` servers on one ledger and gate that act as one to the client.  They start one after the other,
@@ -83,8 +85,9 @@ export async function startServers({ n, ...options }) {
   return servers;
 }
 
-// Repeats a request of which nothing was done, since the ledger did not answer in time, as a client should.
-async function patiently(ask) {
+// Repeats a request of which nothing was done, since the ledger did not answer in time, as a client should: a server that
+// stands still for two seconds amid a batch keeps the others from writing to the same event.
+export async function patiently(ask) {
   for (const end = Date.now() + PATIENCE_MS; ;) {
     const answer = await ask();
     if (answer.status !== 503 || answer.json?.code !== 'ledger_unavailable' || Date.now() > end) return answer;
@@ -190,6 +193,8 @@ export class Remote extends Client {
     this.port = port;
     this.tls = tls;
     this.agent = this.newAgent();
+    this.isPatient = false;
+    this.n_repeated = 0;
   }
 
   // The server closes a connection that rests for 30 s, and a request that is sent at that moment is lost: none is kept
@@ -201,7 +206,16 @@ export class Remote extends Client {
 
   // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
   // Buffer is sent as JSON.  Asserts what every answer must have.
-  request(method, target, body, headers = {}, { agent = this.agent } = {}) {
+  request(...request) {
+    if (!this.isPatient || this.n_repeated >= REPEATED_MAX) return this.#send(...request);
+    let tries = 0;
+    return patiently(() => {
+      if (tries++ === 1) this.n_repeated++;
+      return this.#send(...request);
+    });
+  }
+
+  #send(method, target, body, headers = {}, { agent = this.agent } = {}) {
     const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
     const payload = raw ? body : JSON.stringify(body);
     return new Promise((resolve, reject) => {
@@ -233,8 +247,9 @@ export class Remote extends Client {
 }
 
 export class Server extends Remote {
-  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap, ledger, gate, tls = process.env.HOLDFAST_TEST_TLS === '1' } = {}) {
+  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap, ledger, gate, isPatient = false, tls = process.env.HOLDFAST_TEST_TLS === '1' } = {}) {
     super(tls ? { tls: tlsIdentity().tls } : {});
+    this.isPatient = isPatient;
     this.ownsDir = ownsDir;
     this.dir = dir ?? tempDir();
     this.args = tls ? [...tlsIdentity().args, ...args] : args;

@@ -257,7 +257,7 @@ describe('the comparison of the books', () => {
   it('does not mind a refund that failed after a later one and is due in an hour, but one that is due', async () => {
     const event = await till.event(lasting);
     const { sandbox } = till;
-    await sandbox.faults({ later_ms: 6000 }); // until the dispute, after which the provider refunds nothing
+    await sandbox.faults({ later_ms: 15_000 }); // until the dispute, after which the provider refunds nothing
     const booking = await till.book(await till.hold(event, 'S-A-10'));
     assert.equal((await till.pay(booking, CARDS.disputed)).status, 200);
     assert.equal((await till.decided(booking)).status, 'confirmed');

@@ -43,7 +43,7 @@ describe('a server that holds the lease of a job', () => {
     const hold = await till.hold(event, 'S-A-1');
     await holdCall(till, 'create');
     first.post('/v1/bookings', { hold: hold.id }, { 'Idempotency-Key': newKey() }).catch(() => {});
-    await until('the provider has made the intent', async () => (await till.sandbox.books()).payments.length === 1, 10_000);
+    await until('the provider has made the intent', async () => (await till.sandbox.books()).payments.length === 1);
     await till.launchOthers();
     return hold;
   }
@@ -104,7 +104,7 @@ describe('a server that holds the lease of a job', () => {
     await till.decided(booking);
     await holdCall(till, 'refund');
     assert.equal((await first.post(`/v1/bookings/${booking.id}/refund`, { amount: 500 }, { 'Idempotency-Key': newKey() })).status, 200);
-    await until('the provider has refunded', async () => (await till.sandbox.books()).currencies.usd.refunded === 500, 10_000);
+    await until('the provider has refunded', async () => (await till.sandbox.books()).currencies.usd.refunded === 500);
     await till.launchOthers();
     first.pause();
     try {

@@ -96,7 +96,7 @@ describe('a site', () => {
       execFile(HOLDFAST, ['verify', '--ledger', site.ledger, '--gate', site.gate], { env: environment({}, false) },
         (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }));
     });
-    for (const end = Date.now() + 2500; Date.now() < end; runs += 2) {
+    for (const end = Date.now() + 2500; Date.now() < end || n <= 50; runs += 2) {
       reports.push(...await Promise.all([verify(), verify()]));
     }
     finished = true;

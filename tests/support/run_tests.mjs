@@ -286,12 +286,13 @@ function rememberTimes() {
 // ---- all of them ----
 
 // How many tests run at a time: most of them wait for something most of the time, so three on each processor, and more
-// while processors are idle.
+// while processors are idle, which they are now and then.
 class Width {
   #fixed = Number(process.env.TEST_CONCURRENCY || 0);
   #least = Math.min(16, 3 * os.cpus().length);
   #now = this.#fixed || this.#least;
   #before = os.cpus();
+  #idle = 0; // the part of the last ten seconds or so in which processors had nothing to do
 
   get now() { return this.#now; }
 
@@ -301,9 +302,10 @@ class Width {
     const spent = (of) => cpus.reduce((sum, { times: t }, i) => sum + of(t) - of(this.#before[i]?.times ?? t), 0);
     const idle = spent((t) => t.idle) / Math.max(1, spent((t) => t.idle + t.user + t.nice + t.sys + t.irq));
     this.#before = cpus;
+    this.#idle += (idle - this.#idle) / 10;
     if (this.#fixed) return;
-    if (idle > 0.1 && isFull && this.#now < 3 * this.#least) this.#now++;
-    else if (idle < 0.02 && this.#now > this.#least) this.#now--;
+    if (this.#idle > 0.04 && idle > 0.04 && isFull && this.#now < 3 * this.#least) this.#now++;
+    else if (this.#idle < 0.01 && this.#now > this.#least) this.#now--;
   }
 }
 

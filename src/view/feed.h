@@ -29,6 +29,10 @@ struct feed {
     int64_t floor;                   /* every change after this seq is in the ring */
 };
 
+/* The seq after which an event that is at `seq` may have changes that the feed does not know: the
+ * first row of the log is the event's creation, which changes no seat. */
+static inline int64_t feed_floor(int64_t seq) { return seq > 1 ? seq : 0; }
+
 /* Begins with no changes after `seq`.  Keeps at most `len_max` changes, rounded up to a power of
  * two. */
 void feed_init(struct feed *f, int64_t seq, uint32_t len_max);

@@ -278,6 +278,8 @@ void event_load_head(struct event *e, uint32_t index, int64_t seq);
 /* Does the event have every seat and area that the row lists? */
 bool event_fits_hold(const struct event *e, const struct hold_row *row);
 void event_free(struct event *e);
+/* Frees what was loaded and is of no use once the event is installed. */
+void event_drop_loaded(struct event *e);
 /* Puts the event and its holds into the view and returns it; if another copy was there first,
  * frees this one and returns the other.  Returns NULL, and frees the event, if it has been in
  * memory and left again since it was read: it must be read anew. */

@@ -253,7 +253,7 @@ function refuse(file, problem) {
 const onTerminal = process.stdout.isTTY;
 const say = (text) => console.log(onTerminal ? `\r\x1b[K${text}` : text);
 
-const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.round(seconds) % 60).padStart(2, '0')}`;
+const clock = (seconds) => `${Math.floor(Math.round(seconds) / 60)}:${String(Math.round(seconds) % 60).padStart(2, '0')}`;
 
 // One line about the whole run.  The rest takes as long as the remaining tests are expected to take one after the other,
 // divided by the number of tests that ran at a time so far.

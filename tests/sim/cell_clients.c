@@ -281,7 +281,7 @@ void task_told(struct task *t, enum client_result result)
             give_up(t);
         }
         break;
-    case CLIENT_NOTHING_SENT:
+    case CLIENT_NOT_DONE:
         task_after(t, 5000, 100000);
         break;
     case CLIENT_NO_ANSWER:

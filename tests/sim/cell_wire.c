@@ -368,7 +368,7 @@ void client_received(struct cell_world *w, struct exchange *x, bool answered)
     } else if (verdict == CELL_NO_MASTER || verdict == CELL_STOPPING ||
                verdict == CELL_UNAVAILABLE || verdict == CELL_OVERLOADED) {
         void_op(l);
-        result = CLIENT_NOTHING_SENT;
+        result = CLIENT_NOT_DONE;
     } else {
         end_op(l, x);
         result = verdict == CELL_DONE         ? CLIENT_DONE

@@ -513,7 +513,7 @@ static void the_service_is_told_that_a_lock_is_in_use_until_it_answers(void **st
     struct world w;
     struct client_message m;
     struct lease_request a = want("a", 1, HF_SHARED);
-    enum client_result lost[] = {CLIENT_NO_ANSWER, CLIENT_NOTHING_SENT};
+    enum client_result lost[] = {CLIENT_NO_ANSWER, CLIENT_NOT_DONE};
     world_init(&w, true);
     grant(&w, &a, 5);
     client_event(w.c, CLIENT_EVENT_WANTED, "a", 1, NULL, 0, w.now_us);

@@ -144,13 +144,13 @@ static void messages_are_requests_of_the_api(void **state)
 
 /* ---- answers ---- */
 
-static enum wire_kind judged(enum client_kind kind, int status, const char *body,
-                             struct wire_answer *ret)
+static enum client_result judged(enum client_kind kind, int status, const char *body,
+                                 struct wire_answer *ret)
 {
     struct client_message m = {.kind = kind, .slots = 5};
     struct http_response response = {.status = status};
     buf_str(&response.body, body);
-    enum wire_kind result = wire_answer(&m, &response, ret);
+    enum client_result result = wire_answer(&m, &response, ret);
     http_response_close(&response);
     return result;
 }
@@ -160,28 +160,26 @@ static void answers_are_read(void **state)
     (void)state;
     struct wire_answer a = {0};
     assert_int_equal(judged(CLIENT_OPEN, 201, "{\"id\":\"ses_12345678\",\"ttl_ms\":5000}", &a),
-                     WIRE_ANSWER);
-    assert_int_equal(a.answer.result, CLIENT_DONE);
+                     CLIENT_DONE);
     assert_string_equal(a.answer.session, "ses_12345678");
     assert_int_equal(a.answer.ttl_ms, 5000);
     wire_answer_close(&a);
     assert_int_equal(
         judged(CLIENT_KEEPALIVE, 200, "{\"ttl_ms\":5000,\"wanted\":[\"a\",7,\"b/c\"]}", &a),
-        WIRE_ANSWER);
+        CLIENT_DONE);
     assert_int_equal(a.answer.n_wanted, 2);
     assert_string_equal(a.answer.wanted[1], "b/c");
     wire_answer_close(&a);
-    assert_int_equal(judged(CLIENT_ACQUIRE, 200, "{\"fence\":17,\"slot\":2}", &a), WIRE_ANSWER);
+    assert_int_equal(judged(CLIENT_ACQUIRE, 200, "{\"fence\":17,\"slot\":2}", &a), CLIENT_DONE);
     assert_int_equal(a.answer.fence, 17);
     assert_int_equal(a.answer.slot, 2);
     wire_answer_close(&a);
     assert_int_equal(judged(CLIENT_ACQUIRE, 409, "{\"code\":\"lock_taken\",\"position\":4}", &a),
-                     WIRE_ANSWER);
-    assert_int_equal(a.answer.result, CLIENT_TAKEN);
+                     CLIENT_TAKEN);
     assert_int_equal(a.answer.position, 4);
     wire_answer_close(&a);
     assert_int_equal(judged(CLIENT_ACQUIRE, 409, "{\"code\":\"lock_taken\",\"position\":null}", &a),
-                     WIRE_ANSWER);
+                     CLIENT_TAKEN);
     assert_int_equal(a.answer.position, 0);
     wire_answer_close(&a);
 }
@@ -192,35 +190,30 @@ static void refusals_say_whether_anything_was_done(void **state)
     static const struct {
         int status;
         const char *body;
-        enum wire_kind kind;
         enum client_result result;
         enum hf_result fault;
     } all[] = {
-        {410, "{\"code\":\"lock_lost\"}", WIRE_ANSWER, CLIENT_LOST, HF_DONE},
-        {410, "{\"code\":\"session_expired\"}", WIRE_ANSWER, CLIENT_GONE, HF_DONE},
-        {404, "{\"code\":\"no_such_session\"}", WIRE_ANSWER, CLIENT_GONE, HF_DONE},
-        {409, "{\"code\":\"slots_conflict\",\"slots\":3}", WIRE_ANSWER, CLIENT_REFUSED,
-         HF_BAD_REQUEST},
-        {409, "{\"code\":\"deadlock\",\"cycle\":[{\"name\":\"a\",\"label\":\"x\"}]}", WIRE_ANSWER,
+        {410, "{\"code\":\"lock_lost\"}", CLIENT_LOST, HF_DONE},
+        {410, "{\"code\":\"session_expired\"}", CLIENT_GONE, HF_DONE},
+        {404, "{\"code\":\"no_such_session\"}", CLIENT_GONE, HF_DONE},
+        {409, "{\"code\":\"slots_conflict\",\"slots\":3}", CLIENT_REFUSED, HF_BAD_REQUEST},
+        {409, "{\"code\":\"deadlock\",\"cycle\":[{\"name\":\"a\",\"label\":\"x\"}]}",
          CLIENT_DEADLOCK, HF_DEADLOCK},
-        {400, "{\"code\":\"invalid_request\",\"title\":\"No\"}", WIRE_ANSWER, CLIENT_REFUSED,
-         HF_BAD_REQUEST},
-        {401, "", WIRE_ANSWER, CLIENT_REFUSED, HF_UNREACHABLE},
-        {404, "not found", WIRE_ANSWER, CLIENT_REFUSED, HF_UNREACHABLE},
-        {429, "{\"code\":\"too_many_sessions\"}", WIRE_ANSWER, CLIENT_REFUSED, HF_UNREACHABLE},
-        {307, "", WIRE_REDIRECT, 0, HF_UNREACHABLE},
-        {503, "{\"code\":\"no_master\"}", WIRE_LATER, 0, HF_UNREACHABLE},
-        {503, "{\"code\":\"outcome_unknown\"}", WIRE_UNKNOWN, 0, HF_UNREACHABLE},
-        {502, "<html>", WIRE_UNKNOWN, 0, HF_UNREACHABLE},
-        {200, "<html>", WIRE_UNKNOWN, CLIENT_DONE, HF_UNKNOWN},
-        {200, "{\"fence\":0}", WIRE_UNKNOWN, CLIENT_DONE, HF_UNKNOWN},
+        {400, "{\"code\":\"invalid_request\",\"title\":\"No\"}", CLIENT_REFUSED, HF_BAD_REQUEST},
+        {401, "", CLIENT_REFUSED, HF_UNREACHABLE},
+        {404, "not found", CLIENT_REFUSED, HF_UNREACHABLE},
+        {429, "{\"code\":\"too_many_sessions\"}", CLIENT_REFUSED, HF_UNREACHABLE},
+        {307, "", CLIENT_NOT_DONE, HF_UNREACHABLE},
+        {503, "{\"code\":\"no_master\"}", CLIENT_NOT_DONE, HF_UNREACHABLE},
+        {503, "{\"code\":\"outcome_unknown\"}", CLIENT_NO_ANSWER, HF_UNREACHABLE},
+        {502, "<html>", CLIENT_NO_ANSWER, HF_UNREACHABLE},
+        {200, "<html>", CLIENT_NO_ANSWER, HF_UNKNOWN},
+        {200, "{\"fence\":0}", CLIENT_NO_ANSWER, HF_UNKNOWN},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct wire_answer a = {0};
-        assert_int_equal(judged(CLIENT_ACQUIRE, all[i].status, all[i].body, &a), all[i].kind);
+        assert_int_equal(judged(CLIENT_ACQUIRE, all[i].status, all[i].body, &a), all[i].result);
         assert_int_equal(a.fault.result, all[i].fault);
-        if (all[i].kind == WIRE_ANSWER)
-            assert_int_equal(a.answer.result, all[i].result);
         if (all[i].fault == HF_DEADLOCK)
             assert_non_null(strstr(a.fault.msg, "a (x)"));
         wire_answer_close(&a);

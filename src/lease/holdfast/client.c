@@ -556,7 +556,7 @@ static enum client_result judge_acquire(struct client *c, struct client_claim *c
 {
     if (m->number < claim->judged || memcmp(m->owner, claim->owner, sizeof m->owner) != 0)
         return claim->stage == CLAIM_HELD ? CLIENT_DONE : CLIENT_TAKEN; /* C3 */
-    if (a->result < CLIENT_NOTHING_SENT)
+    if (a->result < CLIENT_NOT_DONE)
         claim->judged = m->number;
     switch (a->result) {
     case CLIENT_DONE:
@@ -569,7 +569,7 @@ static enum client_result judge_acquire(struct client *c, struct client_claim *c
         claim->is_doubtful = true;
         check_again(c, claim, m);
         return a->result;
-    case CLIENT_NOTHING_SENT:
+    case CLIENT_NOT_DONE:
         check_again(c, claim, m);
         break;
     case CLIENT_DEADLOCK:

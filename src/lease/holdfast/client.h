@@ -91,15 +91,15 @@ struct client_message {
 };
 
 enum client_result {
-    CLIENT_DONE,         /* opened, alive, granted, released */
-    CLIENT_TAKEN,        /* not granted */
-    CLIENT_LOST,         /* the owner neither holds nor awaits it (410 lock_lost) */
-    CLIENT_GONE,         /* the session is gone (410 session_expired, 404) */
-    CLIENT_DEADLOCK,     /* to wait would close a cycle */
-    CLIENT_REFUSED,      /* anything else that the service does not do: nothing was done */
-    CLIENT_NOTHING_SENT, /* no server could be reached: nothing was done */
-    CLIENT_NO_ANSWER,    /* it may have been carried out, now or later */
-    CLIENT_AGAIN,        /* only of client_answer: the caller asks again at once */
+    CLIENT_DONE,      /* opened, alive, granted, released */
+    CLIENT_TAKEN,     /* not granted */
+    CLIENT_LOST,      /* the owner neither holds nor awaits it (410 lock_lost) */
+    CLIENT_GONE,      /* the session is gone (410 session_expired, 404) */
+    CLIENT_DEADLOCK,  /* to wait would close a cycle */
+    CLIENT_REFUSED,   /* anything else that the service does not do: nothing was done */
+    CLIENT_NOT_DONE,  /* no server could be reached, or do it now: nothing was done */
+    CLIENT_NO_ANSWER, /* it may have been carried out, now or later */
+    CLIENT_AGAIN,     /* only of client_answer: the caller asks again at once */
 };
 
 struct client_answer {

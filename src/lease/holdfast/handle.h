@@ -20,9 +20,6 @@ static inline struct handle *handle_of(struct lease *l) { return (struct handle 
 
 /* The end of a lease as verdicts have it, counted from now. */
 int64_t handle_left_ms(const struct handle *h, const struct client_lease *lease);
-/* Fills the fault for a result that is no verdict. */
-enum hf_result handle_failure(const struct job *job, enum client_result result,
-                              struct hf_fault *fault);
 /* Asks once for one lease, and answers in *verdict; the mutex is held, and released meanwhile. */
 enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64_t timeout_ms,
                           struct lease_verdict *verdict, struct hf_fault *fault);

@@ -101,22 +101,6 @@ int64_t handle_left_ms(const struct handle *h, const struct client_lease *lease)
     return left_ms(lease, service_now_us(h->service));
 }
 
-enum hf_result handle_failure(const struct job *job, enum client_result result,
-                              struct hf_fault *fault)
-{
-    bool is_written = job->message.kind == CLIENT_ACQUIRE || job->message.kind == CLIENT_RELEASE ||
-                      job->message.kind == CLIENT_KEEPALIVE;
-    enum hf_result r = HF_UNREACHABLE;
-    if (result == CLIENT_NO_ANSWER && is_written)
-        r = HF_UNKNOWN;
-    else if (result == CLIENT_REFUSED || result == CLIENT_DEADLOCK)
-        r = job->fault.result;
-    else if (result == CLIENT_LOST)
-        r = HF_FAILED;
-    return fault_set(fault, r, "%s",
-                     *job->fault.msg ? job->fault.msg : "the lock service does not answer");
-}
-
 static void fill(const struct client_lease *lease, enum hf_result result, int64_t now_us,
                  struct lease_verdict *v)
 {
@@ -175,9 +159,9 @@ static enum hf_result send_ask(struct handle *h, struct service_session *session
     else if (job->result == CLIENT_DONE)
         *ret_again = m->kind != CLIENT_ACQUIRE || !lease || !client_lease_is_granted(lease);
     else if (job->result == CLIENT_NO_ANSWER && m->kind != CLIENT_ACQUIRE)
-        result = handle_failure(job, CLIENT_NOTHING_SENT, fault); /* of what the caller asked */
+        result = job_failure(job, CLIENT_NOT_DONE, fault); /* of what the caller asked */
     else if (job->result != CLIENT_TAKEN)
-        result = handle_failure(job, job->result, fault);
+        result = job_failure(job, job->result, fault);
     if (result == HF_DONE && !*ret_again)
         fill(lease, job->result == CLIENT_DONE ? HF_DONE : HF_TAKEN, service_now_us(h->service), v);
     job_free(job);
@@ -274,7 +258,7 @@ static enum hf_result release_end(struct job *job, struct lease_verdict *v, stru
     if (job->result == CLIENT_LOST || job->result == CLIENT_AGAIN)
         v->result = HF_LOST;
     else if (job->result != CLIENT_DONE)
-        result = handle_failure(job, job->result, fault);
+        result = job_failure(job, job->result, fault);
     job_free(job);
     return result;
 }
@@ -319,7 +303,7 @@ static enum hf_result keep_alive(struct handle *h, struct service_session *sessi
         struct job *job = start_message(h, session, &m, timeout_ms);
         job_wait(job);
         if (job->result != CLIENT_DONE && job->result != CLIENT_AGAIN)
-            result = handle_failure(job, job->result, fault);
+            result = job_failure(job, job->result, fault);
         job_free(job);
         return result;
     }

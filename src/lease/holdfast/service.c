@@ -257,6 +257,29 @@ void job_wait(struct job *job)
         pthread_cond_wait(job->cond, &job->service->mutex);
 }
 
+/* A keep-alive is written, too: it carries what a renewal asks for.  A session that was not opened
+ * or closed is not what the caller asked for. */
+static bool is_written(const struct job *job)
+{
+    if (!job->session)
+        return !job->reads;
+    return job->message.kind == CLIENT_ACQUIRE || job->message.kind == CLIENT_RELEASE ||
+           job->message.kind == CLIENT_KEEPALIVE;
+}
+
+enum hf_result job_failure(const struct job *job, enum client_result result, struct hf_fault *fault)
+{
+    enum hf_result r = HF_UNREACHABLE;
+    if (result == CLIENT_NO_ANSWER && is_written(job))
+        r = HF_UNKNOWN;
+    else if (result == CLIENT_REFUSED || result == CLIENT_DEADLOCK)
+        r = job->fault.result;
+    else if (result == CLIENT_LOST)
+        r = HF_FAILED;
+    return fault_set(fault, r, "%s",
+                     *job->fault.msg ? job->fault.msg : "the lock service does not answer");
+}
+
 void job_cancel(struct job *job)
 {
     job->is_cancelled = true;
@@ -306,11 +329,7 @@ enum hf_result service_call(struct service *s, const char *method, const char *p
     pthread_mutex_unlock(&s->mutex);
     enum hf_result result = HF_DONE;
     if (job->result != CLIENT_DONE) {
-        result = job->result == CLIENT_NO_ANSWER && !reads ? HF_UNKNOWN
-                 : job->result == CLIENT_REFUSED           ? job->fault.result
-                                                           : HF_UNREACHABLE;
-        (void)fault_set(fault, result, "%s",
-                        *job->fault.msg ? job->fault.msg : "the lock service does not answer");
+        result = job_failure(job, job->result, fault);
     } else {
         const struct buf *body = &job->x.response.body;
         *ret = json_loadb(body->data ? body->data : "", body->len, 0, NULL);

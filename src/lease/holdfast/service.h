@@ -141,6 +141,9 @@ void job_free(struct job *job);
 void job_start(struct job *job);
 /* Waits for it; `cond` is the caller's. */
 void job_wait(struct job *job);
+/* What a result of the job that is no verdict means to the caller; fills the fault. */
+enum hf_result job_failure(const struct job *job, enum client_result result,
+                           struct hf_fault *fault);
 /* The caller of a poll does not wait any more: the exchange is dropped soon. */
 void job_cancel(struct job *job);
 /* A poll has become free: the waiter that is next in its line may have it. */

@@ -108,6 +108,8 @@ static void ask_servers(struct service *s)
     job_start(job);
 }
 
+static bool is_of_ask_servers(const struct job *job) { return !job->session && !job->cond; }
+
 void service_announced(struct service *s, const json_t *cell)
 {
     const json_t *one;
@@ -214,9 +216,9 @@ static void try_elsewhere(struct job *job, bool may_come_back)
 {
     leave(job);
     if (!may_come_back && job->n_tries >= job->service->n_configured)
-        finish_without(job, CLIENT_NOTHING_SENT);
+        finish_without(job, CLIENT_NOT_DONE);
     else
-        again(job, CLIENT_NOTHING_SENT);
+        again(job, CLIENT_NOT_DONE);
 }
 
 static void answer_lost(struct job *job)
@@ -232,40 +234,23 @@ static void answer_lost(struct job *job)
         finish_without(job, CLIENT_NO_ANSWER);
 }
 
-static void judge_call(struct job *job)
+static void judge(struct job *job)
 {
     struct service *s = job->service;
-    enum wire_kind kind = wire_judge(&job->x.response, &job->fault);
-    if (kind == WIRE_REDIRECT && follow(job)) {
+    struct wire_answer a = {0};
+    enum client_result result =
+        wire_answer(job->session ? &job->message : NULL, &job->x.response, &a);
+    job->fault = a.fault;
+    if (job->x.response.status == 307 && follow(job)) {
         run(job);
-    } else if (kind == WIRE_REDIRECT || kind == WIRE_LATER) {
+    } else if (result == CLIENT_NOT_DONE) {
         try_elsewhere(job, true);
-    } else if (kind == WIRE_UNKNOWN) {
+    } else if (result == CLIENT_NO_ANSWER) {
         answer_lost(job);
     } else {
         s->at = job->at;
-        if (!job->cond && job->x.response.status == 200) { /* of ask_servers */
-            json_t *cell = json_loadb(job->x.response.body.data, job->x.response.body.len, 0, NULL);
-            service_announced(s, cell);
-            json_decref(cell);
-        }
-        finish_without(job, job->x.response.status / 100 == 2 ? CLIENT_DONE : CLIENT_REFUSED);
-    }
-}
-
-static void judge_message(struct job *job)
-{
-    struct wire_answer a = {0};
-    enum wire_kind kind = wire_answer(&job->message, &job->x.response, &a);
-    job->fault = a.fault;
-    if (kind == WIRE_REDIRECT && follow(job)) {
-        run(job);
-    } else if (kind == WIRE_REDIRECT || kind == WIRE_LATER) {
-        try_elsewhere(job, true);
-    } else if (kind == WIRE_UNKNOWN) {
-        answer_lost(job);
-    } else {
-        job->service->at = job->at;
+        if (is_of_ask_servers(job) && result == CLIENT_DONE)
+            service_announced(s, a.json);
         finish(job, &a.answer);
     }
     wire_answer_close(&a);
@@ -290,22 +275,19 @@ static void job_done(struct http_exchange *x)
     struct service *s = job->service;
     pthread_mutex_lock(&s->mutex);
     stopped(job);
-    bool is_call = !job->session && !job->cond;
     if (x->result != HF_OK)
         (void)fault_set(&job->fault,
                         x->result == HF_OUTCOME_UNKNOWN && !job->reads ? HF_UNKNOWN
                                                                        : HF_UNREACHABLE,
                         "%.240s", x->err.msg);
-    if (is_call)
+    if (is_of_ask_servers(job))
         s->is_asking = false;
     if (x->result == HF_OUTCOME_UNKNOWN)
         answer_lost(job);
     else if (x->result != HF_OK)
         try_elsewhere(job, x->result == HF_UNAVAILABLE && s->n_configured > 1);
-    else if (job->session)
-        judge_message(job);
     else
-        judge_call(job);
+        judge(job);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -329,7 +311,7 @@ static void start_queued(struct service *s)
         }
         *at = job->next;
         if (job->is_cancelled) {
-            finish_without(job, CLIENT_NOTHING_SENT);
+            finish_without(job, CLIENT_NOT_DONE);
             continue;
         }
         job->at = s->at;

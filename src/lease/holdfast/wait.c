@@ -46,7 +46,7 @@ static enum hf_result await_poll(struct handle *h, struct job *job, int64_t unti
     }
     if (!job->is_cancelled && job->result != CLIENT_DONE && job->result != CLIENT_TAKEN &&
         job->result != CLIENT_AGAIN && job->result != CLIENT_LOST)
-        result = handle_failure(job, job->result, fault);
+        result = job_failure(job, job->result, fault);
     job_free(job);
     return result;
 }

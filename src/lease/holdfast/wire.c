@@ -135,30 +135,18 @@ static void put_problem(const json_t *json, int status, struct hf_fault *fault)
                         status, *title ? title : "no reason given", detail);
 }
 
-/* Statuses after which the same request may succeed at another server, or later. */
-static enum wire_kind kind_of(int status, const char *code)
-{
-    if (status == 307)
-        return WIRE_REDIRECT;
-    if (status == 502 || status == 504 || strcmp(code, "outcome_unknown") == 0)
-        return WIRE_UNKNOWN;
-    return status == 503 ? WIRE_LATER : WIRE_ANSWER;
-}
-
-enum wire_kind wire_judge(const struct http_response *response, struct hf_fault *fault)
-{
-    json_t *json =
-        json_loadb(response->body.data ? response->body.data : "", response->body.len, 0, NULL);
-    enum wire_kind kind = kind_of(response->status, text_of(json, "code"));
-    put_problem(json, response->status, fault);
-    json_decref(json);
-    return kind;
-}
-
 static enum client_result refusal(const struct client_message *m, int status, const json_t *json,
                                   struct wire_answer *ret)
 {
     const char *code = text_of(json, "code");
+    if (status == 502 || status == 504 || strcmp(code, "outcome_unknown") == 0) {
+        put_problem(json, status, &ret->fault);
+        return CLIENT_NO_ANSWER;
+    }
+    if (!m || status == 307 || status == 503) {
+        put_problem(json, status, &ret->fault);
+        return status == 307 || status == 503 ? CLIENT_NOT_DONE : CLIENT_REFUSED;
+    }
     if (strcmp(code, "lock_taken") == 0) {
         ret->answer.position = (size_t)number_of(json, "position");
         return CLIENT_TAKEN;
@@ -214,26 +202,20 @@ static bool read_done(const struct client_message *m, const json_t *json, struct
     return false;
 }
 
-enum wire_kind wire_answer(const struct client_message *m, const struct http_response *response,
-                           struct wire_answer *ret)
+enum client_result wire_answer(const struct client_message *m, const struct http_response *response,
+                               struct wire_answer *ret)
 {
-    int status = response->status;
     ret->json =
         json_loadb(response->body.data ? response->body.data : "", response->body.len, 0, NULL);
-    enum wire_kind kind = kind_of(status, text_of(ret->json, "code"));
-    if (kind != WIRE_ANSWER) {
-        put_problem(ret->json, status, &ret->fault);
-        return kind;
+    if (response->status / 100 != 2) {
+        ret->answer.result = refusal(m, response->status, ret->json, ret);
+    } else if (m && !read_done(m, ret->json, ret)) {
+        (void)fault_set(&ret->fault, HF_UNKNOWN, "the answer is not that of a lock service");
+        ret->answer.result = CLIENT_NO_ANSWER;
+    } else {
+        ret->answer.result = CLIENT_DONE;
     }
-    if (status / 100 != 2) {
-        ret->answer.result = refusal(m, status, ret->json, ret);
-        return WIRE_ANSWER;
-    }
-    ret->answer.result = CLIENT_DONE;
-    if (read_done(m, ret->json, ret))
-        return WIRE_ANSWER;
-    (void)fault_set(&ret->fault, HF_UNKNOWN, "the answer is not that of a lock service");
-    return WIRE_UNKNOWN;
+    return ret->answer.result;
 }
 
 void wire_answer_close(struct wire_answer *a)

@@ -12,24 +12,16 @@
 const char *wire_request(const struct client_message *m, struct buf *ret_path,
                          struct buf *ret_body);
 
-/* What a response is, besides an answer. */
-enum wire_kind {
-    WIRE_ANSWER,   /* *ret is filled */
-    WIRE_REDIRECT, /* to another server */
-    WIRE_LATER,    /* nothing was done; this server, or another, may do it later */
-    WIRE_UNKNOWN,  /* it may have been done */
-};
 struct wire_answer {
     struct client_answer answer;
-    json_t *json; /* what the texts of `answer` are borrowed from */
+    json_t *json; /* the body; the texts of `answer` are borrowed from it */
     const char *wanted[CLIENT_WANTED_MAX];
-    struct hf_fault fault; /* if it is no answer, or one that refuses */
+    struct hf_fault fault; /* if the answer refuses, or is none */
 };
-enum wire_kind wire_answer(const struct client_message *m, const struct http_response *response,
-                           struct wire_answer *ret);
+/* Reads the response to a message; `m` NULL: to a request that is none (GET, break).  A redirection
+ * is CLIENT_NOT_DONE.  Returns the result of the answer. */
+enum client_result wire_answer(const struct client_message *m, const struct http_response *response,
+                               struct wire_answer *ret);
 void wire_answer_close(struct wire_answer *a);
-
-/* The same for requests that are no messages: GET, break. */
-enum wire_kind wire_judge(const struct http_response *response, struct hf_fault *ret_fault);
 
 #endif

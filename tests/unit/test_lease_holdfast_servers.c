@@ -1,5 +1,5 @@
 /* Which servers a client of the lock service goes to, and over how many connections
- * (lease/holdfast/service_thread.h). */
+ * (lease/holdfast/servers.h, service.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,44 +14,40 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lease/holdfast/service_thread.h"
+#include "lease/holdfast/service.h"
 #include "support/port.h"
 
-static void announce(struct service *s, const char *text)
+static void announce(struct server_list *s, const char *text)
 {
     json_t *cell = json_loads(text, 0, NULL);
     assert_non_null(cell);
-    service_announced(s, cell);
+    servers_learn(s, cell, 0);
     json_decref(cell);
 }
 
 static void a_client_that_uses_tls_goes_to_no_server_without_it(void **state)
 {
     (void)state;
-    struct service *s = hf_alloc(sizeof *s);
-    s->clock = &clock_system;
-    service_announce(s, "https://one.example:9000", true);
-    announce(s, "{\"master\": {\"url\": \"http://two.example:9000\"}, \"servers\": ["
-                "{\"url\": \"http://one.example:9000\"}, {\"url\": \"http://three.example\"},"
-                "{\"url\": \"https://four.example:9000\"}]}");
-    assert_int_equal(s->n_servers, 2);
-    assert_int_equal(service_server(s, "https://one.example:9000"), 0);
-    assert_int_equal(service_server(s, "https://four.example:9000"), 1);
-    assert_int_equal(s->n_configured, 1);
-    free(s);
+    struct server_list s = {0};
+    servers_add(&s, "https://one.example:9000", true);
+    announce(&s, "{\"master\": {\"url\": \"http://two.example:9000\"}, \"servers\": ["
+                 "{\"url\": \"http://one.example:9000\"}, {\"url\": \"http://three.example\"},"
+                 "{\"url\": \"https://four.example:9000\"}]}");
+    assert_int_equal(s.n, 2);
+    assert_int_equal(servers_find(&s, "https://one.example:9000"), 0);
+    assert_int_equal(servers_find(&s, "https://four.example:9000"), 1);
+    assert_int_equal(s.n_configured, 1);
 }
 
 static void a_client_without_tls_goes_to_the_servers_that_are_announced_without_it(void **state)
 {
     (void)state;
-    struct service *s = hf_alloc(sizeof *s);
-    s->clock = &clock_system;
-    service_announce(s, "http://one.example:9000", true);
-    announce(s, "{\"master\": {\"url\": \"http://two.example:9000\"}, \"servers\": ["
-                "{\"url\": \"https://one.example:9000\"}, {\"url\": \"ftp://three.example\"}]}");
-    assert_int_equal(s->n_servers, 2);
-    assert_int_equal(service_server(s, "http://two.example:9000"), 1);
-    free(s);
+    struct server_list s = {0};
+    servers_add(&s, "http://one.example:9000", true);
+    announce(&s, "{\"master\": {\"url\": \"http://two.example:9000\"}, \"servers\": ["
+                 "{\"url\": \"https://one.example:9000\"}, {\"url\": \"ftp://three.example\"}]}");
+    assert_int_equal(s.n, 2);
+    assert_int_equal(servers_find(&s, "http://two.example:9000"), 1);
 }
 
 /* ---- how many connections a client takes ---- */

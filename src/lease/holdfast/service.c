@@ -8,7 +8,6 @@
 
 #include "base/wait.h"
 #include "lease/holdfast/handle.h"
-#include "lease/holdfast/service_thread.h"
 
 /* How long one of several servers may take to accept a connection before the next is asked. */
 #define CONNECT_SHARE_MS 1000
@@ -37,8 +36,8 @@ enum hf_result service_new(struct holdfast_address address, const struct lease_o
         snprintf(s->authorization, size, "Bearer %s", address.access_key);
     }
     for (size_t i = 0; i < address.n_servers; i++)
-        service_announce(s, address.servers[i], true);
-    s->announced_us = service_now_us(s);
+        servers_add(&s->servers, address.servers[i], true);
+    s->servers.learned_us = service_now_us(s);
     int64_t connect_ms = address.n_servers > 1 && s->timeout_ms > CONNECT_SHARE_MS
                              ? CONNECT_SHARE_MS
                              : s->timeout_ms;
@@ -352,7 +351,7 @@ enum hf_result service_learn(struct service *s, json_t **ret, struct hf_fault *f
         return fault_set(fault, HF_UNREACHABLE, "the answer is not that of a lock service");
     }
     pthread_mutex_lock(&s->mutex);
-    service_announced(s, *ret);
+    servers_learn(&s->servers, *ret, service_now_us(s));
     pthread_mutex_unlock(&s->mutex);
     return HF_DONE;
 }

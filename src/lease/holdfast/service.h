@@ -24,14 +24,13 @@
 
 #include "lease/holdfast/address.h"
 #include "lease/holdfast/client.h"
+#include "lease/holdfast/servers.h"
 #include "lease/holdfast/wire.h"
 #include "net/http_pool.h"
 
 #define SERVICE_SESSIONS_MAX 8
-#define SERVICE_SERVERS_MAX 32 /* configured and announced */
 #define SERVICE_RUNNING_MAX 8
 #define SERVICE_POLLS_MAX 4
-#define SERVICE_HOPS_MAX 3
 
 struct service;
 struct handle;
@@ -76,10 +75,6 @@ struct job {
     int fd;               /* an eventfd that is written then; -1: none */
 };
 
-struct service_server {
-    char origin[HTTP_ORIGIN_SIZE];
-};
-
 struct service {
     struct holdfast_address address;
     char *authorization; /* "Bearer ..."; NULL: none */
@@ -96,11 +91,8 @@ struct service {
     unsigned refs;          /* handles */
     bool stop;
     struct random random;
-    struct service_server servers[SERVICE_SERVERS_MAX];
-    size_t n_servers, n_configured; /* the configured ones come first */
-    size_t at;                      /* the server that answered last */
-    int64_t announced_us;           /* when the cell was last asked for its servers */
-    bool is_asking;                 /* for them */
+    struct server_list servers;
+    bool is_asking; /* the cell for its servers */
     struct service_session sessions[SERVICE_SESSIONS_MAX];
     size_t n_sessions;              /* that have ever been in use: the first ones */
     struct job *queue, **queue_end; /* that are to be started */
@@ -129,8 +121,6 @@ struct service_session *service_session_for(struct service *s, int64_t ttl_ms);
 /* The lease of this owner, and its session; NULL: none. */
 struct client_lease *service_find(struct service *s, const struct lease_request *q,
                                   struct service_session **ret_session);
-/* The number of a known server; n_servers: there is none of this origin. */
-size_t service_server(const struct service *s, const char *origin);
 /* Wakes the thread if this session has something to send earlier than it would look. */
 void service_arm(struct service *s, const struct service_session *session);
 
@@ -158,6 +148,11 @@ HF_MUST_USE enum hf_result service_call(struct service *s, const char *method, c
                                         bool reads, json_t **ret, struct hf_fault *fault);
 /* Asks for the servers of the cell. */
 HF_MUST_USE enum hf_result service_learn(struct service *s, json_t **ret, struct hf_fault *fault);
+
+/* ---- service_thread.c ---- */
+
+/* Starts the thread; every signal is blocked in it.  Returns false if there is none to be had. */
+bool service_start_thread(struct service *s);
 
 /* ---- stream.c, on the service's thread with the mutex held ---- */
 

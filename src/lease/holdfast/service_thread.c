@@ -8,7 +8,7 @@
 
 #include "base/backoff.h"
 #include "base/wait.h"
-#include "lease/holdfast/service_thread.h"
+#include "lease/holdfast/service.h"
 
 #define PAUSE_MIN_US INT64_C(20000)
 #define PAUSE_MAX_US INT64_C(200000)
@@ -19,7 +19,7 @@
 #define OWN_MAX 8
 #define SLEEP_MAX_US INT64_C(1000000)
 /* The cell is asked for its servers at most this often. */
-#define ANNOUNCED_US INT64_C(500000)
+#define LEARN_US INT64_C(500000)
 
 /* ---- the end of a job ---- */
 
@@ -56,37 +56,13 @@ static void finish_without(struct job *job, enum client_result result)
 
 /* ---- servers ---- */
 
-size_t service_server(const struct service *s, const char *origin)
-{
-    size_t i = 0;
-    while (i < s->n_servers && strcmp(s->servers[i].origin, origin) != 0)
-        i++;
-    return i;
-}
-
-void service_announce(struct service *s, const char *url, bool is_configured)
-{
-    struct http_origin origin, first;
-    if (!http_origin_parse(url, &origin))
-        return;
-    /* The access key never goes out in plain text if the URL asks for TLS. */
-    if (!is_configured &&
-        (!http_origin_parse(s->servers[0].origin, &first) || origin.is_tls != first.is_tls))
-        return;
-    if (service_server(s, origin.text) < s->n_servers || s->n_servers == SERVICE_SERVERS_MAX)
-        return;
-    struct service_server *server = &s->servers[s->n_servers++];
-    memcpy(server->origin, origin.text, sizeof server->origin);
-    s->n_configured += is_configured;
-}
-
 /* The server could not do it: the next one is asked. */
 static void leave(struct job *job)
 {
-    struct service *s = job->service;
-    size_t next = job->at + 1 < s->n_configured ? job->at + 1 : 0;
-    if (s->at == job->at)
-        s->at = next;
+    struct server_list *servers = &job->service->servers;
+    size_t next = servers_after(servers, job->at);
+    if (servers->at == job->at)
+        servers->at = next;
     job->at = next;
     job->n_hops = 0;
     job->n_tries++;
@@ -96,7 +72,7 @@ static void leave(struct job *job)
 static void ask_servers(struct service *s)
 {
     int64_t now_us = service_now_us(s);
-    if (s->is_asking || now_us - s->announced_us < ANNOUNCED_US)
+    if (s->is_asking || now_us - s->servers.learned_us < LEARN_US)
         return;
     s->is_asking = true;
     struct job *job = job_new(s, NULL, s->timeout_ms);
@@ -110,36 +86,19 @@ static void ask_servers(struct service *s)
 
 static bool is_of_ask_servers(const struct job *job) { return !job->session && !job->cond; }
 
-void service_announced(struct service *s, const json_t *cell)
-{
-    const json_t *one;
-    size_t i;
-    const char *master = json_string_value(json_object_get(json_object_get(cell, "master"), "url"));
-    json_array_foreach(json_object_get(cell, "servers"), i, one)
-    {
-        const char *url = json_string_value(json_object_get(one, "url"));
-        if (url)
-            service_announce(s, url, false);
-    }
-    if (master)
-        service_announce(s, master, false);
-    s->announced_us = service_now_us(s);
-}
-
-/* Returns false if the redirection names no server of the cell, or is one too many. */
+/* Returns false if the response is no redirection, names no server of the cell, or is one
+ * redirection too many. */
 static bool follow(struct job *job)
 {
     struct service *s = job->service;
-    const char *location = http_response_header(&job->x.response, "Location");
-    struct http_origin origin;
-    if (!location || !http_origin_parse(location, &origin) || ++job->n_hops > SERVICE_HOPS_MAX)
+    if (job->x.response.status != 307 || ++job->n_hops > SERVERS_HOPS_MAX)
         return false;
-    size_t at = service_server(s, origin.text);
-    if (at == s->n_servers) {
+    size_t at = servers_redirected(&s->servers, &job->x.response);
+    if (at == s->servers.n) {
         ask_servers(s);
         return false;
     }
-    s->at = job->at = at;
+    s->servers.at = job->at = at;
     return true;
 }
 
@@ -170,10 +129,10 @@ static void run(struct job *job)
 {
     struct service *s = job->service;
     struct http_request *r = &job->x.request;
-    if (job->at >= s->n_servers)
-        job->at = s->at;
+    if (job->at >= s->servers.n)
+        job->at = s->servers.at;
     job->url.len = 0;
-    buf_str(&job->url, s->servers[job->at].origin);
+    buf_str(&job->url, s->servers.origins[job->at]);
     buf_str(&job->url, job->path.data);
     buf_char(&job->url, '\0');
     *r = (struct http_request){.method = job->method,
@@ -198,9 +157,9 @@ static void again(struct job *job, enum client_result result)
 {
     struct service *s = job->service;
     int64_t now_us = wait_now_us(), pause_us = 0;
-    if (job->n_tries % s->n_configured == 0)
-        pause_us =
-            backoff_pause(PAUSE_MIN_US, PAUSE_MAX_US, job->n_tries / (unsigned)s->n_configured);
+    unsigned n_servers = (unsigned)s->servers.n_configured;
+    if (job->n_tries % n_servers == 0)
+        pause_us = backoff_pause(PAUSE_MIN_US, PAUSE_MAX_US, job->n_tries / n_servers);
     if (job->is_cancelled || s->stop || now_us + pause_us >= job->until_us) {
         finish_without(job, result);
         return;
@@ -215,7 +174,7 @@ static void again(struct job *job, enum client_result result)
 static void try_elsewhere(struct job *job, bool may_come_back)
 {
     leave(job);
-    if (!may_come_back && job->n_tries >= job->service->n_configured)
+    if (!may_come_back && job->n_tries >= job->service->servers.n_configured)
         finish_without(job, CLIENT_NOT_DONE);
     else
         again(job, CLIENT_NOT_DONE);
@@ -224,7 +183,7 @@ static void try_elsewhere(struct job *job, bool may_come_back)
 static void answer_lost(struct job *job)
 {
     bool is_keeping = job->session && job->message.kind == CLIENT_KEEPALIVE;
-    size_t n_tries = job->service->n_configured;
+    size_t n_tries = job->service->servers.n_configured;
     if (is_keeping && n_tries < KEEP_TRIES_MIN)
         n_tries = KEEP_TRIES_MIN;
     leave(job);
@@ -241,16 +200,16 @@ static void judge(struct job *job)
     enum client_result result =
         wire_answer(job->session ? &job->message : NULL, &job->x.response, &a);
     job->fault = a.fault;
-    if (job->x.response.status == 307 && follow(job)) {
+    if (follow(job)) {
         run(job);
     } else if (result == CLIENT_NOT_DONE) {
         try_elsewhere(job, true);
     } else if (result == CLIENT_NO_ANSWER) {
         answer_lost(job);
     } else {
-        s->at = job->at;
+        s->servers.at = job->at;
         if (is_of_ask_servers(job) && result == CLIENT_DONE)
-            service_announced(s, a.json);
+            servers_learn(&s->servers, a.json, service_now_us(s));
         finish(job, &a.answer);
     }
     wire_answer_close(&a);
@@ -285,7 +244,7 @@ static void job_done(struct http_exchange *x)
     if (x->result == HF_OUTCOME_UNKNOWN)
         answer_lost(job);
     else if (x->result != HF_OK)
-        try_elsewhere(job, x->result == HF_UNAVAILABLE && s->n_configured > 1);
+        try_elsewhere(job, x->result == HF_UNAVAILABLE && s->servers.n_configured > 1);
     else
         judge(job);
     pthread_mutex_unlock(&s->mutex);
@@ -314,7 +273,7 @@ static void start_queued(struct service *s)
             finish_without(job, CLIENT_NOT_DONE);
             continue;
         }
-        job->at = s->at;
+        job->at = s->servers.at;
         run(job);
     }
     s->queue_end = &s->queue;

@@ -90,7 +90,7 @@ static void stream_run(struct service_stream *s)
     struct service *service = s->session->service;
     sse_begin(&s->events);
     s->url.len = 0;
-    buf_printf(&s->url, "%s/v1/sessions/%s/stream", service->servers[s->at].origin, s->session_id);
+    buf_printf(&s->url, "%s/v1/sessions/%s/stream", service->servers.origins[s->at], s->session_id);
     buf_char(&s->url, '\0');
     s->x.request = (struct http_request){.method = "GET",
                                          .url = s->url.data,
@@ -110,16 +110,11 @@ static void stream_done(struct http_exchange *x)
 {
     struct service_stream *s = (struct service_stream *)(void *)x;
     struct service *service = s->session->service;
-    struct http_origin origin;
     pthread_mutex_lock(&service->mutex);
-    const char *location = x->result == HF_OK && x->response.status == 307
-                               ? http_response_header(&x->response, "Location")
-                               : NULL;
-    size_t at = location && http_origin_parse(location, &origin)
-                    ? service_server(service, origin.text)
-                    : service->n_servers;
+    size_t at = x->result == HF_OK ? servers_redirected(&service->servers, &x->response)
+                                   : service->servers.n;
     s->is_running = false;
-    if (at < service->n_servers && ++s->n_hops <= SERVICE_HOPS_MAX) {
+    if (at < service->servers.n && ++s->n_hops <= SERVERS_HOPS_MAX) {
         s->at = at;
         stream_run(s);
     } else {
@@ -148,7 +143,7 @@ static void stream_open(struct service_session *session)
     s->session = session;
     s->events = (struct sse){.on_message = take_event, .ctx = s, .len_max = MESSAGE_LEN_MAX};
     memcpy(s->session_id, client_session(session->client), strlen(client_session(session->client)));
-    s->at = session->service->at;
+    s->at = session->service->servers.at;
     session->stream = s;
     stream_run(s);
 }
@@ -173,7 +168,7 @@ void service_tend_streams(struct service *service)
         if (!s && session->client && is_wanted(service, session->client)) {
             stream_open(session);
         } else if (s && !s->is_running && s->retry_us <= service_now_us(service)) {
-            s->at = service->at;
+            s->at = service->servers.at;
             s->n_hops = 0;
             stream_run(s);
         }

@@ -9,11 +9,7 @@ struct handle {
     struct lease lease;
     struct service *service;
     pthread_cond_t cond; /* for the jobs of this handle */
-    int fd;              /* an eventfd: the lease that it waits for has changed */
-    /* While it waits without a poll of its own; under the mutex. */
-    struct handle *next; /* in service->waiters */
-    size_t position;     /* its place in the line, when it asked last */
-    bool may_poll;       /* a poll has become free for it */
+    struct service_waiter waiter;
 };
 
 static inline struct handle *handle_of(struct lease *l) { return (struct handle *)(void *)l; }

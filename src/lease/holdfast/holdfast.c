@@ -39,7 +39,7 @@ static void holdfast_close(struct lease *l)
     struct handle *h = handle_of(l);
     service_unref(h->service);
     pthread_cond_destroy(&h->cond);
-    close(h->fd);
+    close(h->waiter.fd);
     free(h);
 }
 
@@ -56,7 +56,7 @@ static enum hf_result handle_new(struct service *s, struct lease **ret, struct h
     h->lease.wake_fd = -1;
     h->lease.ttl_min_ms = s->address.ttl_ms; /* the one session would keep shorter ones too long */
     h->service = s;
-    h->fd = fd;
+    h->waiter.fd = fd;
     wait_cond_init(&h->cond);
     *ret = &h->lease;
     return HF_DONE;

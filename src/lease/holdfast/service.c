@@ -7,7 +7,6 @@
 #include <sys/eventfd.h>
 
 #include "base/wait.h"
-#include "lease/holdfast/handle.h"
 
 /* How long one of several servers may take to accept a connection before the next is asked. */
 #define CONNECT_SHARE_MS 1000
@@ -130,9 +129,9 @@ void service_unref(struct service *s)
 static void lease_changed(void *context, struct client_lease *lease)
 {
     const struct service *s = context;
-    struct handle *h = client_lease_waiter(lease);
-    if (h)
-        (void)eventfd_write(h->fd, 1);
+    const struct service_waiter *waiter = client_lease_waiter(lease);
+    if (waiter)
+        (void)eventfd_write(waiter->fd, 1);
     size_t len;
     const char *name = client_lease_name(lease, &len);
     if (s->on_lost && client_lease_is_lost(lease))
@@ -287,10 +286,10 @@ void job_cancel(struct job *job)
 
 void service_pass_poll(struct service *s)
 {
-    struct handle *first = s->waiters;
-    for (struct handle *h = s->waiters; h; h = h->next)
-        if (h->position < first->position)
-            first = h;
+    struct service_waiter *first = s->waiters;
+    for (struct service_waiter *w = s->waiters; w; w = w->next)
+        if (w->position < first->position)
+            first = w;
     if (!first)
         return;
     first->may_poll = true;

@@ -33,7 +33,6 @@
 #define SERVICE_POLLS_MAX 4
 
 struct service;
-struct handle;
 
 /* A session and its stream. */
 struct service_session {
@@ -42,6 +41,14 @@ struct service_session {
     int64_t ttl_ms;
     unsigned n_jobs; /* that refer to the client */
     struct service_stream *stream;
+};
+
+/* A caller that waits for its turn and has no request of its own that waits at the service. */
+struct service_waiter {
+    struct service_waiter *next; /* in service.waiters */
+    size_t position;             /* its place in the line, when it asked last */
+    bool may_poll;               /* a poll has become free for it */
+    int fd;                      /* an eventfd: its lease has changed, or it may poll */
 };
 
 /* A request of the driver, from when it is made until its answer has been judged. */
@@ -99,7 +106,7 @@ struct service {
     struct job *paused;
     VEC(struct job *) running;            /* handed to the pool */
     struct job *polls[SERVICE_POLLS_MAX]; /* requests that wait for a grant */
-    struct handle *waiters;               /* that have none of these */
+    struct service_waiter *waiters;       /* that have none of these */
     size_t n_running, n_own;              /* other exchanges; messages of the sessions themselves */
     int64_t armed_us;                     /* until when the thread sleeps, by boot time */
 };

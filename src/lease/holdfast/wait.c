@@ -16,7 +16,7 @@
 /* Sleeps until the handle's lease changes, the caller is to wake, or `us` have passed. */
 static void sleep_us(struct handle *h, int64_t us)
 {
-    struct pollfd files[] = {{.fd = h->fd, .events = POLLIN},
+    struct pollfd files[] = {{.fd = h->waiter.fd, .events = POLLIN},
                              {.fd = h->lease.wake_fd, .events = POLLIN}};
     (void)wait_files(files, h->lease.wake_fd >= 0 ? 2 : 1, us > 0 ? us : 0);
 }
@@ -24,7 +24,7 @@ static void sleep_us(struct handle *h, int64_t us)
 static void clear(struct handle *h)
 {
     eventfd_t count;
-    (void)!eventfd_read(h->fd, &count);
+    (void)!eventfd_read(h->waiter.fd, &count);
 }
 
 /* Waits for the answer of a request that waits itself.  HF_DONE also if it came to nothing. */
@@ -70,30 +70,31 @@ static struct job *start_poll(struct handle *h, const struct lease_request *q,
     job->message.wait_ms = wait_ms > 1 ? wait_ms : 1;
     job->until_us = wait_now_us() + (wait_ms + s->timeout_ms) * 1000;
     job->cond = &h->cond;
-    job->fd = h->fd;
+    job->fd = h->waiter.fd;
     job_start(job);
     return job;
 }
 
 static void waiter_add(struct handle *h, struct client_lease *lease)
 {
-    h->may_poll = false;
-    h->position = client_lease_position(lease);
-    h->next = h->service->waiters;
-    h->service->waiters = h;
-    client_lease_set_waiter(lease, h);
-    if (!h->next) /* the first that needs the stream */
+    struct service_waiter *w = &h->waiter;
+    w->may_poll = false;
+    w->position = client_lease_position(lease);
+    w->next = h->service->waiters;
+    h->service->waiters = w;
+    client_lease_set_waiter(lease, w);
+    if (!w->next) /* the first that needs the stream */
         service_want_streams(h->service);
 }
 
 static void waiter_remove(struct handle *h, const struct lease_request *q)
 {
-    struct handle **at = &h->service->waiters;
+    struct service_waiter **at = &h->service->waiters;
     struct service_session *session;
     struct client_lease *lease = service_find(h->service, q, &session);
-    while (*at != h)
+    while (*at != &h->waiter)
         at = &(*at)->next;
-    *at = h->next;
+    *at = h->waiter.next;
     if (lease)
         client_lease_set_waiter(lease, NULL);
 }
@@ -112,11 +113,11 @@ static enum hf_result wait_without_poll(struct handle *h, const struct lease_req
     pthread_mutex_lock(&s->mutex);
     waiter_remove(h, q);
     eventfd_t count = 0;
-    bool is_told = eventfd_read(h->fd, &count) == 0 && !h->may_poll;
+    bool is_told = eventfd_read(h->waiter.fd, &count) == 0 && !h->waiter.may_poll;
     *ret_is_over = is_told || wait_now_us() >= until_us || lease_is_woken(&h->lease);
-    if (*ret_is_over && h->may_poll)
+    if (*ret_is_over && h->waiter.may_poll)
         service_pass_poll(s); /* another may have it */
-    if (*ret_is_over || h->may_poll)
+    if (*ret_is_over || h->waiter.may_poll)
         return HF_DONE;
     struct lease_verdict v;
     enum hf_result result = handle_ask(h, q, s->timeout_ms, &v, fault);

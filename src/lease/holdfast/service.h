@@ -131,6 +131,8 @@ struct client_lease *service_find(struct service *s, const struct lease_request 
 /* Wakes the thread if this session has something to send earlier than it would look. */
 void service_arm(struct service *s, const struct service_session *session);
 
+/* ---- job.c; called with the mutex held ---- */
+
 /* Makes a job for a message of this session. */
 struct job *job_new(struct service *s, struct service_session *session, int64_t timeout_ms);
 void job_free(struct job *job);

@@ -14,9 +14,17 @@ struct handle {
 
 static inline struct handle *handle_of(struct lease *l) { return (struct handle *)(void *)l; }
 
+/* ---- ask.c; called with the mutex held ---- */
+
 /* The end of a lease as verdicts have it, counted from now. */
 int64_t handle_left_ms(const struct handle *h, const struct client_lease *lease);
-/* Asks once for one lease, and answers in *verdict; the mutex is held, and released meanwhile. */
+/* Fills a verdict.  `lease` may be NULL unless the result is HF_DONE. */
+void handle_fill(const struct client_lease *lease, enum hf_result result, int64_t now_us,
+                 struct lease_verdict *ret);
+/* Makes and starts a job for a message, for which the handle waits with job_wait. */
+struct job *handle_start(struct handle *h, struct service_session *session,
+                         const struct client_message *m, int64_t timeout_ms);
+/* Asks once for one lease, and answers in *verdict; the mutex is released meanwhile. */
 enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64_t timeout_ms,
                           struct lease_verdict *verdict, struct hf_fault *fault);
 

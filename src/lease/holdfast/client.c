@@ -1,9 +1,9 @@
-/* See client.h.  Claims and leases; session.c has the session, its keep-alives and its stream. */
+/* See client.h.  Claims and leases; client_session.c has the session, its keep-alives and its stream. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "lease/holdfast/client_parts.h"
+#include "lease/holdfast/client_internal.h"
 
 /* A place that is neither asked for nor released for so long has been forgotten by its caller; the
  * service has dropped it long before. */

@@ -1,13 +1,18 @@
 /* The driver of Holdfast's own lock service: the cell of holdfastd, over HTTP.
  *
- *   client.c, session.c   the client's side of a session, without I/O: leases, deadlines, the cache
- *   service.c             what the handles of one open share: servers and sessions
- *   service_thread.c      the thread that does all exchanges
- *   stream.c              the streams of sessions
- *   wire.c                messages as HTTP and JSON
- *   wait.c                waiting for a turn
- *   inspect.c             inspecting, listing, breaking, examining
- *   address.c             URLs
+ *   lock         src/lock: acquire.c, pool.c, set.c ...      what a program holds
+ *     |          lease/check.c
+ *   driver       this file, ask.c, wait.c, inspect.c         a call, on its caller's thread
+ *     |   `----- address.c                                   URLs
+ *     |
+ *   connection   service.c        what the handles of one open share; one mutex
+ *     |   |      service_thread.c the one thread that does all their exchanges
+ *     |   |      stream.c         the streams of sessions
+ *     |   |      job.c, servers.c, wire.c
+ *     |   |
+ *     |  session client.c, client_session.c    pure: leases, deadlines, the cache, what is sent
+ *     |
+ *   curl         net/http_pool.c, net/transfer.c
  *
  * This file has the handles, acquiring, renewing and releasing.  Runs on the callers' threads. */
 #include <stdlib.h>

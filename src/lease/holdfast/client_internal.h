@@ -1,6 +1,6 @@
-/* What client.c and session.c share: the structs behind client.h. */
-#ifndef HF_LEASE_HOLDFAST_CLIENT_PARTS_H
-#define HF_LEASE_HOLDFAST_CLIENT_PARTS_H
+/* What client.c and client_session.c share: the structs behind client.h. */
+#ifndef HF_LEASE_HOLDFAST_CLIENT_INTERNAL_H
+#define HF_LEASE_HOLDFAST_CLIENT_INTERNAL_H
 
 #include "base/heap.h"
 #include "base/table.h"
@@ -91,7 +91,7 @@ void message_init(struct client *c, struct client_message *m, enum client_kind k
 void message_about(struct client *c, struct client_message *m, enum client_kind kind,
                    struct client_claim *claim, int64_t now_us);
 
-/* ---- session.c ---- */
+/* ---- client_session.c ---- */
 
 /* Is there a session that is known to live?  Gives up one whose end has passed. */
 bool session_is_usable(struct client *c, int64_t now_us);

@@ -2,7 +2,7 @@
  * Keeps C1. */
 #include <string.h>
 
-#include "lease/holdfast/client_parts.h"
+#include "lease/holdfast/client_internal.h"
 
 /* The session is kept alive this often per TTL, if it is used, */
 #define KEEP_PARTS 4

@@ -267,13 +267,13 @@ export class Server extends Remote {
   get stderr() { return this.run.stderr; }
   get pid() { return this.run.pid; }
 
-  // A server that could not reach its ledger in time, on a machine that stood still, is started again, as a supervisor does.
+  // A server that did not reach its ledger in time, or fell silent amid a transaction, on a machine that stood still, is started again, as a supervisor does.
   async launch() {
     for (let tries = 3; ; tries--) {
       try {
         return await this.#launch();
       } catch (error) {
-        if (tries === 1 || !/no answer in time while connecting/.test(error.message)) throw error;
+        if (tries === 1 || !/no answer in time while connecting|idle-in-transaction timeout/.test(error.message)) throw error;
       }
     }
   }

@@ -160,12 +160,11 @@ struct node_status {
     char master_url[CELL_URL_MAX + 1];    /* "": none is known */
     const struct journal_server *servers; /* those that reported lately */
     size_t n_servers;
-    uint64_t n_entries, n_commands, n_empty; /* that this server appended */
-    uint64_t n_claims, n_expired, n_snapshots, n_keepalives, n_repeats;
-    uint64_t n_deadlocks;
-    /* As the master: requests for a lock that had to wait in line; those of them that ended without
-     * a grant that was received; grants that were lost, by expiry or by a break. */
-    uint64_t n_queued, n_timed_out, n_lost;
+    uint64_t n_entries, n_commands; /* that this server appended */
+    /* As the master: sessions that it ended; requests for a lock that had to wait in line; those of
+     * them that ended without a grant that was received; grants that were lost, by expiry or by a
+     * break. */
+    uint64_t n_expired, n_queued, n_timed_out, n_lost;
     /* How long ago the last append that the journal acknowledged was sent: until then this server
      * was the master, whatever it believes.  -1: it does not lead. */
     int64_t appended_ms;

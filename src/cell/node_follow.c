@@ -43,7 +43,6 @@ static void begin_claim(struct node *n)
 {
     n->mandate.epoch = n->head.epoch + 1;
     random_bytes(n->config.random, n->mandate.claim, sizeof n->mandate.claim);
-    n->n_claims++;
     n->in_doubt = false;
     node_change_role(n, NODE_CLAIMING);
 }

@@ -37,7 +37,6 @@ static void note_keepalive(struct node *n, struct cell_request *r)
 {
     struct cell_session *s = cell_session_find(n->state, r->command.session.key);
     n->n_queued_keepalives--;
-    n->n_keepalives++;
     if (s && id_secret_equal(s->id.secret, r->command.session.secret))
         deadline_session(n, s, NEVER_US);
 }
@@ -245,7 +244,6 @@ static void done_snapshot(struct node *n, int64_t now_us)
         if (++n->snapshot_chunk == n_chunks(n))
             n->snapshot_step = SNAPSHOT_POINT;
     } else if (c->op == JOURNAL_POINT) {
-        n->n_snapshots++;
         n->snapshot_step = SNAPSHOT_TRIM;
         buf_close(&n->snapshot);
     } else if (!c->more) {
@@ -406,7 +404,6 @@ static void entry_stored(struct node *n, int64_t now_us, bool found)
         n->appended_us = n->sent_us;
     n->n_entries++;
     n->n_commands += n->authors.n;
-    n->n_empty += n->authors.n == 0;
     n->snapshot_bytes += n->entry.len;
     hf_check(node_apply(n, n->entry.data, n->entry.len, n->authors.v, n->authors.n, &err));
     n->head.last = n->index;
@@ -456,7 +453,6 @@ static void done_append(struct node *n, int64_t now_us)
     }
     case JOURNAL_UNKNOWN:
         n->in_doubt = true;
-        n->n_repeats++;
         break;
     case JOURNAL_DAMAGED: /* for instance, a backup was restored under a living master */
         log_write(LOG_ERROR, "the journal of the locks is not as this server left it", "why",
@@ -465,7 +461,7 @@ static void done_append(struct node *n, int64_t now_us)
         node_step_down(n, CELL_UNKNOWN);
         break;
     default:
-        n->n_repeats++; /* nothing was done; the same entry again */
+        break; /* nothing was done; the same entry again */
     }
 }
 

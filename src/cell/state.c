@@ -210,7 +210,6 @@ static bool refuse_deadlock(struct cell_state *s, const struct cell_command *c,
 {
     if (!graph_closes_cycle(s, a, c->finds_knots, s->wants_verdict ? v : NULL))
         return false;
-    s->n_deadlocks++;
     v->result = CELL_DEADLOCK;
     end_place(s, a);
     return true;

@@ -128,8 +128,6 @@ size_t cell_state_n_held(const struct cell_state *s);
 size_t cell_state_n_waiting(const struct cell_state *s);
 /* The shortest TTL of all sessions; 0: there is none. */
 uint32_t cell_state_shortest_ttl_ms(const struct cell_state *s);
-/* Deadlocks refused so far by this server; not part of the state. */
-uint64_t cell_state_n_deadlocks(const struct cell_state *s);
 
 struct cell_session *cell_session_find(const struct cell_state *s, int64_t key);
 /* The session with the smallest key that is larger than `after`; NULL: there is none. */

@@ -184,7 +184,6 @@ struct cell_state {
     VEC(struct cell_name *) touched;  /* names that may have become free, or grantable */
     VEC(struct candidate) candidates; /* a heap */
     uint64_t n_passes, n_searches;
-    uint64_t n_deadlocks;
 
     struct acquisition *dead_acquisitions;
     struct session *dead_sessions;

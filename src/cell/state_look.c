@@ -77,7 +77,6 @@ size_t cell_state_n_sessions(const struct cell_state *s) { return s->sessions.n;
 size_t cell_state_n_names(const struct cell_state *s) { return s->n_used_names; }
 size_t cell_state_n_held(const struct cell_state *s) { return s->n_held; }
 size_t cell_state_n_waiting(const struct cell_state *s) { return s->n_waiting; }
-uint64_t cell_state_n_deadlocks(const struct cell_state *s) { return s->n_deadlocks; }
 
 int64_t cell_state_remaining_ms(const struct cell_state *s, int64_t session)
 {

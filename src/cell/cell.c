@@ -242,17 +242,6 @@ static void on_change(void *context, enum node_role role)
     topics_lead(((struct cell *)context)->topics, role == NODE_LEADING);
 }
 
-static void count(struct cell_request *r, const struct node *n, const struct cell_state *s)
-{
-    struct cell_counts *counts = r->context;
-    (void)n;
-    counts->n_sessions = cell_state_n_sessions(s);
-    counts->n_held = cell_state_n_held(s);
-    counts->n_waiting = cell_state_n_waiting(s);
-}
-
-static void nobody_waits(struct pending *pending) { (void)pending; }
-
 static void show_shared(struct cell *c, const struct node_status *s)
 {
     lock_take(&c->shown_lock);
@@ -268,18 +257,10 @@ static void show_shared(struct cell *c, const struct node_status *s)
 static void show(struct cell *c)
 {
     struct node_status s;
-    struct cell_counts counts = {0};
-    struct cell_request look = {.pending = {.done = nobody_waits},
-                                .kind = CELL_REQUEST_LOOK,
-                                .stale = true,
-                                .look = count,
-                                .context = &counts};
     node_status(c->node, &s);
-    node_submit(c->node, &look); /* answered within the call */
-    cell_request_close(&look);
-    cell_metrics_set(&c->metrics, &s, &counts,
+    cell_metrics_set(&c->metrics, &s,
                      c->journal && c->driver->syncs ? c->driver->syncs(c->journal) : -1);
-    cell_metrics_grow(&c->metrics, &c->last, &s);
+    cell_metrics_grow(&c->metrics, &c->last.counts, &s.counts);
     cell_log_changes(&c->last, &s);
     bool is_retired = node_is_retired(c->node);
     if (s.role != c->last.role || s.journal_answers != c->last.journal_answers ||

@@ -24,9 +24,9 @@ void cell_log_changes(const struct node_status *was, const struct node_status *i
         strcmp(is->master_url, was->master_url) != 0)
         log_write(LOG_INFO, "this server follows the master of the locks", "master", is->master_url,
                   "epoch", LOG_INT(is->epoch), NULL);
-    if (is->n_expired != was->n_expired)
-        log_write(LOG_DEBUG, "sessions expired", "count", LOG_INT(is->n_expired - was->n_expired),
-                  NULL);
+    uint64_t n_expired = is->counts.n_expired - was->counts.n_expired;
+    if (n_expired)
+        log_write(LOG_DEBUG, "sessions expired", "count", LOG_INT(n_expired), NULL);
 }
 
 /* The cycle is written "a/b (label) -> c (label)". */

@@ -91,8 +91,8 @@ void cell_metrics_answer(const struct cell_metrics *cm, const struct cell_reques
         histogram_observe(cm->wait_seconds, waited_us > 0 ? (uint64_t)waited_us : 0);
 }
 
-void cell_metrics_grow(const struct cell_metrics *cm, const struct node_status *was,
-                       const struct node_status *is)
+void cell_metrics_grow(const struct cell_metrics *cm, const struct node_counts *was,
+                       const struct node_counts *is)
 {
     counter_add(cm->expired, is->n_expired - was->n_expired);
     counter_add(cm->queued, is->n_queued - was->n_queued);
@@ -101,7 +101,7 @@ void cell_metrics_grow(const struct cell_metrics *cm, const struct node_status *
 }
 
 void cell_metrics_set(const struct cell_metrics *cm, const struct node_status *status,
-                      const struct cell_counts *counts, int64_t n_syncs)
+                      int64_t n_syncs)
 {
     int64_t lag = status->last - status->index;
     gauge_set(cm->is_master, status->role == NODE_LEADING);
@@ -109,10 +109,10 @@ void cell_metrics_set(const struct cell_metrics *cm, const struct node_status *s
     gauge_set(cm->index, status->index);
     gauge_set(cm->lag, lag > 0 ? lag : 0);
     gauge_set(cm->journal_up, status->journal_answers);
-    gauge_set(cm->sessions, (int64_t)counts->n_sessions);
-    gauge_set(cm->held, (int64_t)counts->n_held);
-    gauge_set(cm->waiting, (int64_t)counts->n_waiting);
-    gauge_set(cm->entries, (int64_t)status->n_entries);
-    gauge_set(cm->commands, (int64_t)status->n_commands);
+    gauge_set(cm->sessions, (int64_t)status->n_sessions);
+    gauge_set(cm->held, (int64_t)status->n_held);
+    gauge_set(cm->waiting, (int64_t)status->n_waiting);
+    gauge_set(cm->entries, (int64_t)status->counts.n_entries);
+    gauge_set(cm->commands, (int64_t)status->counts.n_commands);
     gauge_set(cm->syncs, n_syncs > 0 ? n_syncs : 0);
 }

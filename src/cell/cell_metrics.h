@@ -16,11 +16,6 @@ enum cell_outcome {
     CELL_OUTCOMES
 };
 
-/* What the state has now. */
-struct cell_counts {
-    size_t n_sessions, n_held, n_waiting;
-};
-
 struct cell_metrics {
     struct counter *requests[CELL_OUTCOMES], *queued, *lost, *deadlocks, *expired;
     struct histogram *wait_seconds, *append_seconds;
@@ -34,9 +29,9 @@ void cell_metrics_answer(const struct cell_metrics *cm, const struct cell_reques
                          int64_t waited_us);
 /* `n_syncs`: -1 if it is not known. */
 void cell_metrics_set(const struct cell_metrics *cm, const struct node_status *status,
-                      const struct cell_counts *counts, int64_t n_syncs);
+                      int64_t n_syncs);
 /* Adds what the node has counted between two looks at it. */
-void cell_metrics_grow(const struct cell_metrics *cm, const struct node_status *was,
-                       const struct node_status *is);
+void cell_metrics_grow(const struct cell_metrics *cm, const struct node_counts *was,
+                       const struct node_counts *is);
 
 #endif

@@ -153,18 +153,24 @@ void node_stop(struct node *n);
 
 /* ---- for looks, status and metrics, on the node's thread ---- */
 
-struct node_status {
-    enum node_role role;
-    int64_t epoch, index;                 /* of the state */
-    int64_t last;                         /* the journal's last entry, as far as known */
-    char master_url[CELL_URL_MAX + 1];    /* "": none is known */
-    const struct journal_server *servers; /* those that reported lately */
-    size_t n_servers;
+/* What a node has counted since it began. */
+struct node_counts {
     uint64_t n_entries, n_commands; /* that this server appended */
     /* As the master: sessions that it ended; requests for a lock that had to wait in line; those of
      * them that ended without a grant that was received; grants that were lost, by expiry or by a
      * break. */
     uint64_t n_expired, n_queued, n_timed_out, n_lost;
+};
+
+struct node_status {
+    enum node_role role;
+    int64_t epoch, index;                 /* of the state */
+    size_t n_sessions, n_held, n_waiting; /* of the state */
+    int64_t last;                         /* the journal's last entry, as far as known */
+    char master_url[CELL_URL_MAX + 1];    /* "": none is known */
+    const struct journal_server *servers; /* those that reported lately */
+    size_t n_servers;
+    struct node_counts counts;
     /* How long ago the last append that the journal acknowledged was sent: until then this server
      * was the master, whatever it believes.  -1: it does not lead. */
     int64_t appended_ms;

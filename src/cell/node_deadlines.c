@@ -206,7 +206,7 @@ void deadlines_gather(struct node *n, int64_t now_us)
             put_own(n, &(struct cell_command){.kind = CELL_EXPIRE,
                                               .session.key = d->session->id.key,
                                               .by_master = true});
-            n->n_expired++;
+            n->counts.n_expired++;
             break;
         case DEADLINE_PLACE:
             put_about(n, CELL_CANCEL, d->acquisition);

@@ -120,7 +120,7 @@ struct node {
     size_t snapshot_bytes;   /* of entries since the last one */
     bool chunk_was_last;     /* the last call was one of the snapshot's */
 
-    uint64_t n_entries, n_commands, n_expired, n_queued, n_timed_out, n_lost;
+    struct node_counts counts;
 };
 
 static inline int64_t node_now_us(const struct node *n) { return clock_boot_us(n->config.clock); }

@@ -402,8 +402,8 @@ static void entry_stored(struct node *n, int64_t now_us, bool found)
         deadlines_renew(n, now_us); /* the node could not append (N4) */
     if (!found)
         n->appended_us = n->sent_us;
-    n->n_entries++;
-    n->n_commands += n->authors.n;
+    n->counts.n_entries++;
+    n->counts.n_commands += n->authors.n;
     n->snapshot_bytes += n->entry.len;
     hf_check(node_apply(n, n->entry.data, n->entry.len, n->authors.v, n->authors.n, &err));
     n->head.last = n->index;
@@ -529,7 +529,7 @@ static void ended(struct node *n, struct cell_acquisition *a)
 {
     struct cell_request *r = a->local.waiter;
     n->has_ended = true;
-    n->n_timed_out += a->local.asked_us && !a->local.is_counted;
+    n->counts.n_timed_out += a->local.asked_us && !a->local.is_counted;
     deadline_drop(n, &a->local.deadline);
     if (!r)
         return;
@@ -551,7 +551,7 @@ void lead_follow(struct node *n, const struct cell_effect *e, int64_t now_us)
         deadline_drop(n, &e->session->local.deadline);
         break;
     case CELL_EFFECT_QUEUED:
-        n->n_queued++;
+        n->counts.n_queued++;
         a->local.since_us = now_us;
         deadline_acquisition(n, a, DEADLINE_PLACE, now_us + NODE_PLACE_MS * INT64_C(1000));
         break;
@@ -565,7 +565,7 @@ void lead_follow(struct node *n, const struct cell_effect *e, int64_t now_us)
             ended(n, a);
         break;
     case CELL_EFFECT_LOST:
-        n->n_lost++;
+        n->counts.n_lost++;
         ended(n, a);
         break;
     case CELL_EFFECT_CANCELLED:

@@ -122,52 +122,6 @@ void node_step_down(struct node *n, enum cell_result of_entry)
     answer_all(n, &n->transfers, of_entry);
 }
 
-/* ---- applying ---- */
-
-static void follow_effects(struct node *n, int64_t index, int64_t now_us)
-{
-    size_t n_effects;
-    const struct cell_effect *e = cell_state_effects(n->state, &n_effects);
-    for (size_t i = 0; i < n_effects; i++) {
-        if (n->role == NODE_LEADING || n->role == NODE_RESIGNING)
-            lead_follow(n, &e[i], now_us);
-        if (n->config.on_effect)
-            n->config.on_effect(n->config.context, index, &e[i]);
-    }
-    cell_state_clear_effects(n->state);
-}
-
-bool node_apply(struct node *n, const void *data, size_t len, struct cell_request *const *authors,
-                size_t n_authors, struct hf_err *err)
-{
-    struct entry_reader reader = {0};
-    struct entry_head head;
-    struct cell_command c;
-    size_t i = 0;
-    int64_t now_us = node_now_us(n);
-    err->code = HF_OK;
-    bool good = entry_open(&reader, data, len, &head, err);
-    if (good && memcmp(head.previous, n->chain, CELL_DIGEST_SIZE) != 0) {
-        (void)hf_err_set(err, HF_INTERNAL, "entry %lld continues another history",
-                         (long long)n->index + 1);
-        good = false;
-    }
-    while (good && entry_next(&reader, &c, err)) {
-        struct cell_request *author = i < n_authors ? authors[i] : NULL;
-        cell_state_apply(n->state, &c, author ? &author->verdict : NULL);
-        follow_effects(n, n->index + 1, now_us);
-        if (author)
-            lead_settle(n, author, now_us);
-        i++;
-    }
-    entry_close(&reader);
-    if (!good || err->code != HF_OK)
-        return false;
-    entry_chain(n->chain, data, len, n->chain);
-    n->index++;
-    return true;
-}
-
 static void note_silence(struct node *n, const char *why)
 {
     if (n->answers)

@@ -1,6 +1,6 @@
 /* The inside of a node, shared by node.c (roles and the journal), node_follow.c (what a standby
- * reads), node_lead.c (what a master does) and node_deadlines.c (what ends by itself).  See node.h.
- */
+ * reads), node_lead.c (what a master does), node_apply.c (what an entry means) and node_deadlines.c
+ * (what ends by itself).  See node.h. */
 #ifndef HF_CELL_NODE_INTERNAL_H
 #define HF_CELL_NODE_INTERNAL_H
 
@@ -132,10 +132,6 @@ void node_answer(struct node *n, struct cell_request *r, enum cell_result result
 /* Gives it back with the verdict that it has. */
 void node_give_back(struct cell_request *r);
 void node_change_role(struct node *n, enum node_role role);
-/* Applies the commands of an entry.  `authors` has their requests, or is NULL. */
-HF_MUST_USE bool node_apply(struct node *n, const void *data, size_t len,
-                            struct cell_request *const *authors, size_t n_authors,
-                            struct hf_err *err);
 /* The node leads no more: every request is given back. */
 void node_step_down(struct node *n, enum cell_result of_entry);
 
@@ -159,13 +155,16 @@ void lead_prepare_first(struct node *n);
 bool lead_next(struct node *n, int64_t now_us);
 void lead_done(struct node *n, int64_t now_us);
 int64_t lead_wait_until_us(const struct node *n);
-/* Judges an effect of an applied command, for deadlines and waiting requests. */
-void lead_follow(struct node *n, const struct cell_effect *e, int64_t now_us);
 /* The request will be told that its outcome is not known: its grant, if it has one, is kept only if
  * it asks again. */
 void lead_note_unknown(struct node *n, struct cell_request *r, int64_t now_us);
-/* A request of an applied CELL_ACQUIRE has its verdict: it is answered, or waits. */
-void lead_settle(struct node *n, struct cell_request *r, int64_t now_us);
+
+/* ---- node_apply.c ---- */
+
+/* Applies the commands of an entry.  `authors` has their requests, or is NULL. */
+HF_MUST_USE bool node_apply(struct node *n, const void *data, size_t len,
+                            struct cell_request *const *authors, size_t n_authors,
+                            struct hf_err *err);
 
 /* ---- node_deadlines.c ---- */
 

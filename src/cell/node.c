@@ -13,115 +13,6 @@ const char *const node_role_names[] = {[NODE_FOLLOWING] = "standby",
                                        [NODE_LEADING] = "master",
                                        [NODE_RESIGNING] = "resigning"};
 
-/* ---- lists of requests ---- */
-
-void requests_push(struct requests_list *l, struct cell_request *r)
-{
-    r->next = NULL;
-    r->prev = l->tail;
-    if (l->tail)
-        l->tail->next = r;
-    else
-        l->head = r;
-    l->tail = r;
-    r->list = l;
-    l->n++;
-}
-
-void requests_remove(struct requests_list *l, struct cell_request *r)
-{
-    if (r->prev)
-        r->prev->next = r->next;
-    else
-        l->head = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
-    else
-        l->tail = r->prev;
-    r->next = r->prev = NULL;
-    r->list = NULL;
-    l->n--;
-}
-
-struct cell_request *requests_pop(struct requests_list *l)
-{
-    struct cell_request *r = l->head;
-    if (r)
-        requests_remove(l, r);
-    return r;
-}
-
-/* ---- answers ---- */
-
-void cell_request_close(struct cell_request *r)
-{
-    cell_verdict_close(&r->verdict);
-    buf_close(&r->out);
-    vec_close(&r->wanted);
-}
-
-void node_give_back(struct cell_request *r) { pending_done(&r->pending); }
-
-/* The URL of the master as far as this node knows it; "": none, or itself. */
-static const char *master_url(const struct node *n)
-{
-    if (n->role != NODE_FOLLOWING || n->head.epoch == 0 || !n->answers ||
-        (cell_state_is_resigned(n->state) && cell_state_epoch(n->state) == n->head.epoch) ||
-        strcmp(n->head.url, n->config.url) == 0)
-        return "";
-    return n->head.url;
-}
-
-void node_answer(struct node *n, struct cell_request *r, enum cell_result result)
-{
-    r->verdict.result = result;
-    if (result == CELL_NO_MASTER)
-        (void)snprintf(r->master_url, sizeof r->master_url, "%s", master_url(n));
-    node_give_back(r);
-}
-
-static void answer_all(struct node *n, struct requests_list *l, enum cell_result result)
-{
-    for (struct cell_request *r; (r = requests_pop(l));) {
-        r->acquisition = NULL;
-        node_answer(n, r, result);
-    }
-}
-
-static void answer_authors(struct node *n, enum cell_result result)
-{
-    for (size_t i = 0; i < n->authors.n; i++)
-        if (n->authors.v[i])
-            node_answer(n, n->authors.v[i], result);
-    vec_clear(&n->authors);
-    answer_all(n, &n->proofs, result == CELL_UNKNOWN ? CELL_UNAVAILABLE : result);
-}
-
-void node_change_role(struct node *n, enum node_role role)
-{
-    if (n->role == role)
-        return;
-    n->role = role;
-    if (n->config.on_change)
-        n->config.on_change(n->config.context, role);
-}
-
-void node_step_down(struct node *n, enum cell_result of_entry)
-{
-    int64_t now_us = node_now_us(n);
-    deadlines_clear(n);
-    n->changed_us = n->read_us = now_us;
-    n->snapshot_step = SNAPSHOT_IDLE;
-    n->in_doubt = n->resigns = n->checks_tail = false;
-    node_change_role(n, NODE_FOLLOWING);
-    answer_authors(n, of_entry);
-    answer_all(n, &n->found, CELL_UNKNOWN);
-    answer_all(n, &n->queue, CELL_NO_MASTER);
-    n->n_queued_keepalives = 0;
-    answer_all(n, &n->waiting, CELL_UNKNOWN);
-    answer_all(n, &n->transfers, of_entry);
-}
-
 static void note_silence(struct node *n, const char *why)
 {
     if (n->answers)
@@ -191,57 +82,6 @@ static bool choose(struct node *n, int64_t now_us)
     return true;
 }
 
-/* Their sessions, which do not expire while a keep-alive is under way, have a deadline again. */
-static void give_up_proofs(struct node *n, int64_t now_us)
-{
-    for (struct cell_request *r; (r = requests_pop(&n->proofs));) {
-        struct cell_session *s = r->kind == CELL_REQUEST_KEEPALIVE
-                                     ? cell_session_find(n->state, r->command.session.key)
-                                     : NULL;
-        if (s)
-            deadline_session(n, s, now_us + s->ttl_ms * INT64_C(1000));
-        node_answer(n, r, CELL_UNAVAILABLE);
-    }
-}
-
-/* The entry was found, but the append that was to prove it is not resolved. */
-static void give_up_found(struct node *n, int64_t now_us)
-{
-    for (struct cell_request *r; (r = requests_pop(&n->found));) {
-        if (r->kind == CELL_REQUEST_COMMAND) {
-            lead_note_unknown(n, r, now_us);
-            node_answer(n, r, CELL_UNKNOWN);
-        } else {
-            requests_push(&n->proofs, r);
-        }
-    }
-    give_up_proofs(n, now_us);
-}
-
-/* Requests that came before this node led or failed to lead do not wait for ever. */
-static void give_up_old(struct node *n, int64_t now_us)
-{
-    bool leads = n->role == NODE_LEADING || n->role == NODE_RESIGNING;
-    while (n->queue.head && now_us - n->queue.head->received_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
-        struct cell_request *r = requests_pop(&n->queue);
-        if (r->kind == CELL_REQUEST_KEEPALIVE)
-            n->n_queued_keepalives--;
-        node_answer(n, r, leads ? CELL_UNAVAILABLE : CELL_NO_MASTER);
-    }
-    if (!leads || n->entry.len == 0)
-        return;
-    deadlines_end_waits(n, now_us);
-    if (now_us - n->entry_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
-        for (size_t i = 0; i < n->authors.n; i++)
-            if (n->authors.v[i]) {
-                node_answer(n, n->authors.v[i], CELL_UNKNOWN);
-                n->authors.v[i] = NULL;
-            }
-        give_up_proofs(n, now_us);
-        give_up_found(n, now_us);
-    }
-}
-
 /* A master that stood still for half the shortest TTL may not have heard its clients (N4). */
 static void note_seen(struct node *n, int64_t now_us)
 {
@@ -257,7 +97,7 @@ struct journal_call *node_next(struct node *n)
     int64_t now_us = node_now_us(n);
     hf_check(!n->calling);
     note_seen(n, now_us);
-    give_up_old(n, now_us);
+    requests_give_up(n, now_us);
     if (!choose(n, now_us))
         return NULL;
     n->calling = true;
@@ -271,7 +111,7 @@ void node_done(struct node *n, struct journal_call *call)
     int64_t now_us = node_now_us(n);
     hf_check(n->calling && call == &n->call);
     note_seen(n, now_us);
-    give_up_old(n, now_us);
+    requests_give_up(n, now_us);
     n->calling = false;
     if (node_is_failure(call->result))
         note_failure(n, now_us);
@@ -410,17 +250,6 @@ void node_retire(struct node *n)
 
 bool node_is_retired(const struct node *n) { return n->retires && n->role == NODE_FOLLOWING; }
 
-void node_stop(struct node *n)
-{
-    n->retires = true;
-    answer_authors(n, CELL_UNKNOWN);
-    answer_all(n, &n->found, CELL_UNKNOWN);
-    answer_all(n, &n->queue, CELL_STOPPING);
-    deadlines_clear(n);
-    answer_all(n, &n->waiting, CELL_UNKNOWN);
-    answer_all(n, &n->transfers, CELL_STOPPING);
-}
-
 void node_status(const struct node *n, struct node_status *ret)
 {
     *ret = (struct node_status){
@@ -442,5 +271,5 @@ void node_status(const struct node *n, struct node_status *ret)
     (void)snprintf(ret->why, sizeof ret->why, "%s", n->why);
     (void)snprintf(ret->master_url, sizeof ret->master_url, "%s",
                    n->role == NODE_LEADING || n->role == NODE_RESIGNING ? n->config.url
-                                                                        : master_url(n));
+                                                                        : node_master_url(n));
 }

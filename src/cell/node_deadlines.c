@@ -155,43 +155,6 @@ static void put_about(struct node *n, enum cell_kind kind, const struct cell_acq
                                       .by_master = true});
 }
 
-/* Lists the holders that are in the way now. */
-static void list_holders(struct node *n, const struct cell_acquisition *a, struct cell_verdict *v)
-{
-    cell_acquisitions blockers = {0};
-    vec_clear(&v->people);
-    cell_acquisition_blockers(n->state, a, &blockers);
-    for (size_t i = 0; i < blockers.n; i++)
-        if (blockers.v[i]->stage != CELL_WAITING)
-            cell_verdict_add_person(v, blockers.v[i]);
-    vec_close(&blockers);
-}
-
-/* A request has waited long enough: it learns where it stands, and its place is kept for a while.
- */
-static void end_wait(struct node *n, struct deadline *d, int64_t now_us)
-{
-    struct cell_acquisition *a = d->acquisition;
-    struct cell_request *r = a->local.waiter;
-    a->local.waiter = NULL;
-    requests_remove(&n->waiting, r);
-    r->acquisition = NULL;
-    r->verdict.position = cell_acquisition_position(a);
-    list_holders(n, a, &r->verdict);
-    node_answer(n, r, CELL_TAKEN);
-    deadline_acquisition(n, a, DEADLINE_PLACE, now_us + NODE_PLACE_MS * INT64_C(1000));
-}
-
-void deadlines_end_waits(struct node *n, int64_t now_us)
-{
-    struct cell_request *next;
-    for (struct cell_request *r = n->waiting.head; r; r = next) {
-        next = r->next;
-        if (r->until_us <= now_us)
-            end_wait(n, r->acquisition->local.deadline, now_us);
-    }
-}
-
 void deadlines_gather(struct node *n, int64_t now_us)
 {
     struct heap_node *node;
@@ -218,7 +181,7 @@ void deadlines_gather(struct node *n, int64_t now_us)
             put_about(n, CELL_UNDELAY, d->acquisition);
             break;
         case DEADLINE_REQUEST:
-            end_wait(n, d, now_us);
+            requests_end_wait(n, d, now_us);
             break;
         }
     }

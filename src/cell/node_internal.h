@@ -1,6 +1,6 @@
 /* The inside of a node, shared by node.c (roles and the journal), node_follow.c (what a standby
- * reads), node_lead.c (what a master does), node_apply.c (what an entry means) and node_deadlines.c
- * (what ends by itself).  See node.h. */
+ * reads), node_lead.c (what a master does), node_apply.c (what an entry means),
+ * node_requests.c (answers) and node_deadlines.c (what ends by itself).  See node.h. */
 #ifndef HF_CELL_NODE_INTERNAL_H
 #define HF_CELL_NODE_INTERNAL_H
 
@@ -26,9 +26,6 @@ struct requests_list {
     struct cell_request *head, *tail;
     size_t n;
 };
-void requests_push(struct requests_list *l, struct cell_request *r);
-void requests_remove(struct requests_list *l, struct cell_request *r);
-struct cell_request *requests_pop(struct requests_list *l); /* NULL: it is empty */
 
 /* Something that ends by itself, unless something else happens before. */
 enum deadline_kind {
@@ -127,14 +124,6 @@ static inline int64_t node_now_us(const struct node *n) { return clock_boot_us(n
 
 /* ---- node.c ---- */
 
-/* Gives a request back with this result. */
-void node_answer(struct node *n, struct cell_request *r, enum cell_result result);
-/* Gives it back with the verdict that it has. */
-void node_give_back(struct cell_request *r);
-void node_change_role(struct node *n, enum node_role role);
-/* The node leads no more: every request is given back. */
-void node_step_down(struct node *n, enum cell_result of_entry);
-
 /* The journal did not answer, or gave an answer that cannot be right. */
 bool node_is_failure(enum journal_result result);
 
@@ -155,9 +144,6 @@ void lead_prepare_first(struct node *n);
 bool lead_next(struct node *n, int64_t now_us);
 void lead_done(struct node *n, int64_t now_us);
 int64_t lead_wait_until_us(const struct node *n);
-/* The request will be told that its outcome is not known: its grant, if it has one, is kept only if
- * it asks again. */
-void lead_note_unknown(struct node *n, struct cell_request *r, int64_t now_us);
 
 /* ---- node_apply.c ---- */
 
@@ -165,6 +151,29 @@ void lead_note_unknown(struct node *n, struct cell_request *r, int64_t now_us);
 HF_MUST_USE bool node_apply(struct node *n, const void *data, size_t len,
                             struct cell_request *const *authors, size_t n_authors,
                             struct hf_err *err);
+
+/* ---- node_requests.c ---- */
+
+void requests_push(struct requests_list *l, struct cell_request *r);
+void requests_remove(struct requests_list *l, struct cell_request *r);
+struct cell_request *requests_pop(struct requests_list *l); /* NULL: it is empty */
+
+/* Gives a request back with this result. */
+void node_answer(struct node *n, struct cell_request *r, enum cell_result result);
+/* Gives it back with the verdict that it has. */
+void node_give_back(struct cell_request *r);
+/* The URL of the master as far as this node knows it; "": none, or itself. */
+const char *node_master_url(const struct node *n);
+/* The answer to a grant goes out, after it waited for a proof. */
+void requests_note_answered(struct node *n, const struct cell_request *r, int64_t now_us);
+/* The request that waits until this deadline has waited long enough. */
+void requests_end_wait(struct node *n, struct deadline *d, int64_t now_us);
+/* Gives back what has waited too long for a mastership, or for an append.  O(waiting) while an
+ * entry is under way. */
+void requests_give_up(struct node *n, int64_t now_us);
+void node_change_role(struct node *n, enum node_role role);
+/* The node leads no more: every request is given back. */
+void node_step_down(struct node *n, enum cell_result of_entry);
 
 /* ---- node_deadlines.c ---- */
 
@@ -183,8 +192,6 @@ void deadlines_renew(struct node *n, int64_t now_us);
 void deadlines_clear(struct node *n);
 /* Appends commands for what is due to the entry; waits of requests that are due end. */
 void deadlines_gather(struct node *n, int64_t now_us);
-/* Ends the waits that are due, while entries cannot be stored.  O(waiting). */
-void deadlines_end_waits(struct node *n, int64_t now_us);
 int64_t deadlines_first_us(const struct node *n);
 
 #endif

@@ -315,31 +315,6 @@ static void answer_keepalive(struct node *n, struct cell_request *r, int64_t now
     node_answer(n, r, CELL_DONE);
 }
 
-/* The answer to a grant goes out, after it waited for a proof.  If its client has gone meanwhile,
- * or has still to claim it, nobody has received the grant, unless another request has: then the
- * deadline is gone. */
-static void note_answered(struct node *n, const struct cell_request *r, int64_t now_us)
-{
-    const struct cell_command *c = &r->command;
-    if (c->kind != CELL_ACQUIRE || r->verdict.result != CELL_DONE)
-        return;
-    struct cell_acquisition *a =
-        cell_acquisition_find(n->state, c->session.key, c->name.data, c->name.len, &c->owner);
-    const struct deadline *d = a ? a->local.deadline : NULL;
-    if (!d || d->kind != DEADLINE_GRANT)
-        return;
-    if (r->gone || r->is_unclaimed)
-        deadline_unreceived(n, a, now_us);
-    else
-        deadline_drop(n, &a->local.deadline);
-}
-
-void lead_note_unknown(struct node *n, struct cell_request *r, int64_t now_us)
-{
-    r->gone = true;
-    note_answered(n, r, now_us);
-}
-
 static void answer_proved(struct node *n, struct cell_request *r, int64_t now_us)
 {
     if (r->kind == CELL_REQUEST_KEEPALIVE) {
@@ -348,7 +323,7 @@ static void answer_proved(struct node *n, struct cell_request *r, int64_t now_us
         r->look(r, n, n->state);
         node_answer(n, r, CELL_DONE);
     } else {
-        note_answered(n, r, now_us);
+        requests_note_answered(n, r, now_us);
         node_give_back(r);
     }
 }

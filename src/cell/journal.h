@@ -45,6 +45,11 @@ enum journal_result {
     JOURNAL_UNREACHABLE, /* nothing was done, and nothing will be */
     JOURNAL_DAMAGED,     /* what is stored cannot be right; err says what */
 };
+/* The journal did not answer, or gave an answer that cannot be right. */
+static inline bool journal_is_failure(enum journal_result result)
+{
+    return result == JOURNAL_UNKNOWN || result == JOURNAL_UNREACHABLE || result == JOURNAL_DAMAGED;
+}
 
 /* Who is the master, and how far the journal goes. */
 struct journal_head {

@@ -37,11 +37,6 @@ static void note_answer(struct node *n)
     n->why[0] = '\0';
 }
 
-bool node_is_failure(enum journal_result result)
-{
-    return result == JOURNAL_UNKNOWN || result == JOURNAL_UNREACHABLE || result == JOURNAL_DAMAGED;
-}
-
 /* ---- the next call ---- */
 
 static bool choose(struct node *n, int64_t now_us)
@@ -57,9 +52,9 @@ static bool choose(struct node *n, int64_t now_us)
     switch (n->role) {
     case NODE_LEADING:
     case NODE_RESIGNING:
-        if (n->entry.len == 0 && now_us > n->report_us + REPORT_US && follow_next_report(n, now_us))
+        if (n->entry.len == 0 && now_us > n->report_us + REPORT_US && report_next(n, now_us))
             return true; /* also under load */
-        return lead_next(n, now_us) || follow_next_report(n, now_us);
+        return lead_next(n, now_us) || report_next(n, now_us);
     case NODE_CLAIMING:
         c->op = JOURNAL_CLAIM;
         c->mandate = n->mandate;
@@ -70,7 +65,7 @@ static bool choose(struct node *n, int64_t now_us)
             return lead_next(n, now_us); /* the first entry */
         break;
     case NODE_FOLLOWING:
-        if (follow_next_report(n, now_us))
+        if (report_next(n, now_us))
             return true;
         if (now_us < n->read_us)
             return false;
@@ -113,7 +108,7 @@ void node_done(struct node *n, struct journal_call *call)
     note_seen(n, now_us);
     requests_give_up(n, now_us);
     n->calling = false;
-    if (node_is_failure(call->result))
+    if (journal_is_failure(call->result))
         note_failure(n, now_us);
     else
         note_answer(n);
@@ -128,7 +123,7 @@ void node_done(struct node *n, struct journal_call *call)
         follow_done_load(n, now_us);
         break;
     case JOURNAL_REPORT:
-        follow_done_report(n, now_us);
+        report_done(n, now_us);
         break;
     default:
         lead_done(n, now_us);

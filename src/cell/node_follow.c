@@ -1,6 +1,6 @@
 /* A node as a standby: it reads the journal, loads snapshots, counts the master's silence on its
- * own clock from the last change that it read, claims, and catches up.  It also reports how far it
- * is. Owner: the thread that runs the node. */
+ * own clock from the last change that it read, claims, and catches up.  Owner: the thread that runs
+ * the node. */
 #include <stdio.h>
 #include <string.h>
 
@@ -98,14 +98,14 @@ static void done_tail(struct node *n, int64_t now_us)
 void follow_done_read(struct node *n, int64_t now_us)
 {
     struct journal_call *c = &n->call;
-    if (n->checks_tail && !node_is_failure(c->result)) {
+    if (n->checks_tail && !journal_is_failure(c->result)) {
         done_tail(n, now_us);
         return;
     }
     bool changed = c->page.entries.n > 0 || c->page.head.epoch != n->head.epoch ||
                    memcmp(c->page.head.claim, n->head.claim, JOURNAL_CLAIM_SIZE) != 0;
     bool at_end = c->page.entries.n == 0;
-    if (node_is_failure(c->result)) {
+    if (journal_is_failure(c->result)) {
         n->changed_us = now_us;
         return;
     }
@@ -186,7 +186,7 @@ void follow_done_load(struct node *n, int64_t now_us)
 {
     struct hf_err err = {0};
     n->changed_us = now_us;
-    if (node_is_failure(n->call.result))
+    if (journal_is_failure(n->call.result))
         return;
     n->read_us = now_us;
     if (n->call.result == JOURNAL_NONE || restore(n, &err)) {
@@ -195,56 +195,4 @@ void follow_done_load(struct node *n, int64_t now_us)
     }
     log_write(LOG_ERROR, "a snapshot of the locks cannot be read", "why", err.msg, NULL);
     n->retry_us = now_us + RETRY_MAX_US;
-}
-
-/* ---- reports ---- */
-
-static struct known_server *known_find(struct node *n, const char *url)
-{
-    for (size_t i = 0; i < n->known.n; i++)
-        if (strcmp(n->known.v[i].report.url, url) == 0)
-            return &n->known.v[i];
-    return NULL;
-}
-
-void follow_done_report(struct node *n, int64_t now_us)
-{
-    const struct journal_call *c = &n->call;
-    n->report_us = now_us + REPORT_US;
-    if (node_is_failure(c->result))
-        return;
-    for (size_t i = 0; i < c->n_servers; i++) {
-        struct known_server *k = known_find(n, c->servers[i].url);
-        if (!k && n->known.n < JOURNAL_SERVERS_MAX)
-            k = vec_push(&n->known);
-        if (k && (k->changed_us == 0 || k->report.beat != c->servers[i].beat)) {
-            k->report = c->servers[i];
-            k->changed_us = now_us;
-        }
-    }
-    n->n_fresh = 0;
-    for (size_t i = 0; i < n->known.n; i++)
-        if (now_us - n->known.v[i].changed_us < REPORT_FRESH_US)
-            n->fresh[n->n_fresh++] = n->known.v[i].report;
-    struct known_server *gone = c->gone ? known_find(n, c->gone) : NULL;
-    if (gone)
-        *gone = n->known.v[--n->known.n];
-}
-
-bool follow_next_report(struct node *n, int64_t now_us)
-{
-    struct journal_call *c = &n->call;
-    if (!n->config.shared || now_us < n->report_us)
-        return false;
-    c->op = JOURNAL_REPORT;
-    (void)snprintf(c->self.url, sizeof c->self.url, "%s", n->config.url);
-    c->self.index = n->index;
-    c->self.beat = ++n->beat;
-    c->gone = NULL;
-    for (size_t i = 0; i < n->known.n && !c->gone; i++)
-        if (now_us - n->known.v[i].changed_us > REPORT_GONE_US) {
-            (void)snprintf(n->gone, sizeof n->gone, "%s", n->known.v[i].report.url);
-            c->gone = n->gone;
-        }
-    return true;
 }

@@ -1,6 +1,13 @@
-/* The inside of a node, shared by node.c (roles and the journal), node_follow.c (what a standby
- * reads), node_lead.c (what a master does), node_apply.c (what an entry means),
- * node_requests.c (answers) and node_deadlines.c (what ends by itself).  See node.h. */
+/* The inside of a node, shared by node*.c only.  A file calls those below it; node.h has the roles.
+ *
+ *   node.c             what is asked of a node: requests, the next call, by its role
+ *   node_follow.c      what a standby does
+ *   node_lead.c        what a master does
+ *   node_snapshot.c    the snapshots that a master stores
+ *   node_report.c      which servers the cell has
+ *   node_apply.c       what an entry means for requests and deadlines
+ *   node_requests.c    answers, and giving up
+ *   node_deadlines.c   what ends by itself */
 #ifndef HF_CELL_NODE_INTERNAL_H
 #define HF_CELL_NODE_INTERNAL_H
 
@@ -124,17 +131,11 @@ static inline int64_t node_now_us(const struct node *n) { return clock_boot_us(n
 
 /* ---- node.c ---- */
 
-/* The journal did not answer, or gave an answer that cannot be right. */
-bool node_is_failure(enum journal_result result);
-
 /* ---- node_follow.c ---- */
 
 void follow_done_read(struct node *n, int64_t now_us);
 void follow_done_claim(struct node *n, int64_t now_us);
 void follow_done_load(struct node *n, int64_t now_us);
-void follow_done_report(struct node *n, int64_t now_us);
-/* Returns true if a report is due, and fills in the call. */
-bool follow_next_report(struct node *n, int64_t now_us);
 
 /* ---- node_lead.c ---- */
 
@@ -144,6 +145,20 @@ void lead_prepare_first(struct node *n);
 bool lead_next(struct node *n, int64_t now_us);
 void lead_done(struct node *n, int64_t now_us);
 int64_t lead_wait_until_us(const struct node *n);
+
+/* ---- node_snapshot.c ---- */
+
+/* Returns true if a step of a snapshot is due, and fills in the call. */
+bool snapshot_next(struct node *n, int64_t now_us);
+void snapshot_done(struct node *n, int64_t now_us);
+
+/* ---- node_report.c ---- */
+
+/* Returns true if a report is due, and fills in the call. */
+bool report_next(struct node *n, int64_t now_us);
+void report_done(struct node *n, int64_t now_us);
+/* There is another server to take over: one that has reported lately. */
+bool report_has_successor(const struct node *n, int64_t now_us);
 
 /* ---- node_apply.c ---- */
 
@@ -190,8 +205,6 @@ void deadlines_begin(struct node *n, int64_t now_us);
 /* Every session has its full TTL again, and every place is kept for a while. */
 void deadlines_renew(struct node *n, int64_t now_us);
 void deadlines_clear(struct node *n);
-/* Appends commands for what is due to the entry; waits of requests that are due end. */
-void deadlines_gather(struct node *n, int64_t now_us);
 int64_t deadlines_first_us(const struct node *n);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a master does: gather -> append -> apply -> answer, heartbeats, snapshots, the last entry.
+/* What a master does: gather -> append -> apply -> answer, heartbeats, the last entry.
  * Keeps N1 to N5; the places where it does are marked. */
 #include <string.h>
 
@@ -54,19 +54,9 @@ static void note_ask(struct node *n, const struct cell_command *c, int64_t now_u
                              now_us + (NODE_UNKNOWN_MS + NODE_PLACE_MS) * INT64_C(1000));
 }
 
-/* There is another server to take over: one that has reported lately. */
-static bool has_successor(const struct node *n, int64_t now_us)
-{
-    for (size_t i = 0; i < n->known.n; i++)
-        if (strcmp(n->known.v[i].report.url, n->config.url) != 0 &&
-            now_us - n->known.v[i].changed_us < REPORT_LATELY_US)
-            return true;
-    return false;
-}
-
 static void take_transfer(struct node *n, struct cell_request *r, int64_t now_us)
 {
-    if (!has_successor(n, now_us)) {
+    if (!report_has_successor(n, now_us)) {
         node_answer(n, r, CELL_LOST);
         return;
     }
@@ -100,6 +90,56 @@ static void gather_requests(struct node *n, int64_t now_us)
             break;
         case CELL_REQUEST_TRANSFER:
             take_transfer(n, r, now_us);
+            break;
+        }
+    }
+}
+
+static void put_own(struct node *n, const struct cell_command *c)
+{
+    entry_put(&n->entry, c);
+    *vec_push(&n->authors) = NULL;
+}
+
+static void put_about(struct node *n, enum cell_kind kind, const struct cell_acquisition *a)
+{
+    size_t len;
+    const char *name = cell_name_text(a->name, &len);
+    put_own(n, &(struct cell_command){.kind = kind,
+                                      .session.key = a->session ? a->session->id.key : 0,
+                                      .owner = a->owner,
+                                      .name = {name, len},
+                                      .fence = a->fence,
+                                      .by_master = true});
+}
+
+static void gather_due(struct node *n, int64_t now_us)
+{
+    struct heap_node *node;
+    while ((node = heap_first(&n->deadlines)) && node->key <= now_us &&
+           n->entry.len + CELL_COMMAND_MAX < CELL_ENTRY_MAX) {
+        struct deadline *d = heap_item(node, struct deadline, node);
+        /* It is not due again: the effect of the command drops it. */
+        if (d->kind != DEADLINE_REQUEST)
+            heap_set(&n->deadlines, node, NEVER_US);
+        switch (d->kind) {
+        case DEADLINE_SESSION:
+            put_own(n, &(struct cell_command){.kind = CELL_EXPIRE,
+                                              .session.key = d->session->id.key,
+                                              .by_master = true});
+            n->counts.n_expired++;
+            break;
+        case DEADLINE_PLACE:
+            put_about(n, CELL_CANCEL, d->acquisition);
+            break;
+        case DEADLINE_GRANT:
+            put_about(n, CELL_WITHDRAW, d->acquisition);
+            break;
+        case DEADLINE_DELAY:
+            put_about(n, CELL_UNDELAY, d->acquisition);
+            break;
+        case DEADLINE_REQUEST:
+            requests_end_wait(n, d, now_us);
             break;
         }
     }
@@ -167,7 +207,7 @@ static bool gather(struct node *n, int64_t now_us)
         gather_resign(n, now_us);
     } else {
         gather_requests(n, now_us);
-        deadlines_gather(n, now_us);
+        gather_due(n, now_us);
         gather_forget(n, now_us);
     }
     if (!needed && n->authors.n == 0 && n->proofs.n == 0) {
@@ -177,78 +217,6 @@ static bool gather(struct node *n, int64_t now_us)
     n->entry_us = now_us;
     n->in_doubt = false;
     return true;
-}
-
-/* ---- snapshots ---- */
-
-static void snapshot_begin(struct node *n)
-{
-    n->snapshot.len = 0;
-    buf_put(&n->snapshot, n->chain, sizeof n->chain);
-    cell_state_save(n->state, &n->snapshot);
-    n->snapshot_index = n->index;
-    n->snapshot_chunk = 0;
-    n->snapshot_bytes = 0;
-    n->snapshot_step = SNAPSHOT_CHUNKS;
-}
-
-static int64_t n_chunks(const struct node *n)
-{
-    return (int64_t)((n->snapshot.len + JOURNAL_CHUNK_MAX - 1) / JOURNAL_CHUNK_MAX);
-}
-
-static bool next_snapshot(struct node *n, int64_t now_us)
-{
-    struct journal_call *c = &n->call;
-    if (n->role != NODE_LEADING || now_us < n->snapshot_try_us)
-        return false;
-    if (n->snapshot_step == SNAPSHOT_IDLE) {
-        if (n->index - n->snapshot_index < n->config.snapshot_entries &&
-            n->snapshot_bytes < SNAPSHOT_BYTES)
-            return false;
-        snapshot_begin(n);
-    }
-    c->mandate = n->mandate;
-    c->index = n->snapshot_index;
-    switch (n->snapshot_step) {
-    case SNAPSHOT_CHUNKS: {
-        size_t at = (size_t)n->snapshot_chunk * JOURNAL_CHUNK_MAX;
-        size_t left = n->snapshot.len - at;
-        c->op = JOURNAL_PUT_CHUNK;
-        c->no = n->snapshot_chunk;
-        c->data = n->snapshot.data + at;
-        c->len = left < JOURNAL_CHUNK_MAX ? left : JOURNAL_CHUNK_MAX;
-        break;
-    }
-    case SNAPSHOT_POINT:
-        c->op = JOURNAL_POINT;
-        c->n_chunks = n_chunks(n);
-        break;
-    default:
-        c->op = JOURNAL_TRIM;
-        break;
-    }
-    return true;
-}
-
-static void done_snapshot(struct node *n, int64_t now_us)
-{
-    const struct journal_call *c = &n->call;
-    n->chunk_was_last = true;
-    if (c->result == JOURNAL_DEPOSED) {
-        node_step_down(n, CELL_NO_MASTER);
-    } else if (c->result != JOURNAL_DONE) {
-        n->snapshot_try_us = now_us + RETRY_MAX_US;
-        n->retry_us = 0; /* entries need not wait for it */
-    } else if (c->op == JOURNAL_PUT_CHUNK) {
-        if (++n->snapshot_chunk == n_chunks(n))
-            n->snapshot_step = SNAPSHOT_POINT;
-    } else if (c->op == JOURNAL_POINT) {
-        n->snapshot_step = SNAPSHOT_TRIM;
-        buf_close(&n->snapshot);
-    } else if (!c->more) {
-        n->snapshot_step = SNAPSHOT_IDLE;
-    }
 }
 
 /* ---- the next call ---- */
@@ -268,11 +236,11 @@ bool lead_next(struct node *n, int64_t now_us)
 {
     /* An entry whose fate is not known comes first, as it was (N3). */
     if (n->entry.len == 0) {
-        if (!n->chunk_was_last && next_snapshot(n, now_us))
+        if (!n->chunk_was_last && snapshot_next(n, now_us))
             return true;
         n->chunk_was_last = false;
         if (!gather(n, now_us))
-            return next_snapshot(n, now_us);
+            return snapshot_next(n, now_us);
     }
     next_append(n);
     return true;
@@ -429,5 +397,5 @@ void lead_done(struct node *n, int64_t now_us)
     if (n->call.op == JOURNAL_APPEND)
         done_append(n, now_us);
     else
-        done_snapshot(n, now_us);
+        snapshot_done(n, now_us);
 }

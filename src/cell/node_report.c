@@ -1,0 +1,66 @@
+/* How far the servers of a cell are: every server reports itself to the journal and reads the
+ * reports of the others, so that people can see the cell and a master knows that there is another
+ * server to take over.  Owner: the thread that runs the node. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cell/node_internal.h"
+
+static struct known_server *known_find(struct node *n, const char *url)
+{
+    for (size_t i = 0; i < n->known.n; i++)
+        if (strcmp(n->known.v[i].report.url, url) == 0)
+            return &n->known.v[i];
+    return NULL;
+}
+
+void report_done(struct node *n, int64_t now_us)
+{
+    const struct journal_call *c = &n->call;
+    n->report_us = now_us + REPORT_US;
+    if (journal_is_failure(c->result))
+        return;
+    for (size_t i = 0; i < c->n_servers; i++) {
+        struct known_server *k = known_find(n, c->servers[i].url);
+        if (!k && n->known.n < JOURNAL_SERVERS_MAX)
+            k = vec_push(&n->known);
+        if (k && (k->changed_us == 0 || k->report.beat != c->servers[i].beat)) {
+            k->report = c->servers[i];
+            k->changed_us = now_us;
+        }
+    }
+    n->n_fresh = 0;
+    for (size_t i = 0; i < n->known.n; i++)
+        if (now_us - n->known.v[i].changed_us < REPORT_FRESH_US)
+            n->fresh[n->n_fresh++] = n->known.v[i].report;
+    struct known_server *gone = c->gone ? known_find(n, c->gone) : NULL;
+    if (gone)
+        *gone = n->known.v[--n->known.n];
+}
+
+bool report_next(struct node *n, int64_t now_us)
+{
+    struct journal_call *c = &n->call;
+    if (!n->config.shared || now_us < n->report_us)
+        return false;
+    c->op = JOURNAL_REPORT;
+    (void)snprintf(c->self.url, sizeof c->self.url, "%s", n->config.url);
+    c->self.index = n->index;
+    c->self.beat = ++n->beat;
+    c->gone = NULL;
+    for (size_t i = 0; i < n->known.n && !c->gone; i++)
+        if (now_us - n->known.v[i].changed_us > REPORT_GONE_US) {
+            (void)snprintf(n->gone, sizeof n->gone, "%s", n->known.v[i].report.url);
+            c->gone = n->gone;
+        }
+    return true;
+}
+
+bool report_has_successor(const struct node *n, int64_t now_us)
+{
+    for (size_t i = 0; i < n->known.n; i++)
+        if (strcmp(n->known.v[i].report.url, n->config.url) != 0 &&
+            now_us - n->known.v[i].changed_us < REPORT_LATELY_US)
+            return true;
+    return false;
+}

@@ -15,36 +15,37 @@ const char *const node_role_names[] = {[NODE_FOLLOWING] = "standby",
 
 static void note_silence(struct node *n, const char *why)
 {
-    if (n->answers)
+    if (n->journal.answers)
         log_write(LOG_WARN, "the journal of the locks does not answer", "why", why, NULL);
-    n->answers = false;
-    (void)snprintf(n->why, sizeof n->why, "%s", why);
+    n->journal.answers = false;
+    (void)snprintf(n->journal.why, sizeof n->journal.why, "%s", why);
 }
 
 static void note_failure(struct node *n, int64_t now_us)
 {
-    n->retry_us = now_us + backoff_pause(RETRY_MIN_US, RETRY_MAX_US, n->n_failures++);
-    note_silence(n, n->call.err.msg);
+    n->journal.retry_us =
+        now_us + backoff_pause(RETRY_MIN_US, RETRY_MAX_US, n->journal.n_failures++);
+    note_silence(n, n->journal.call.err.msg);
 }
 
 static void note_answer(struct node *n)
 {
-    if (!n->answers && *n->why)
+    if (!n->journal.answers && *n->journal.why)
         log_write(LOG_INFO, "the journal of the locks answers again", NULL);
-    n->answers = true;
-    n->n_failures = 0;
-    n->retry_us = 0;
-    n->why[0] = '\0';
+    n->journal.answers = true;
+    n->journal.n_failures = 0;
+    n->journal.retry_us = 0;
+    n->journal.why[0] = '\0';
 }
 
 /* ---- the next call ---- */
 
 static bool choose(struct node *n, int64_t now_us)
 {
-    struct journal_call *c = &n->call;
-    if (now_us < n->retry_us)
+    struct journal_call *c = &n->journal.call;
+    if (now_us < n->journal.retry_us)
         return false;
-    if (!n->loaded) {
+    if (!n->replica.is_loaded) {
         c->op = JOURNAL_LOAD;
         c->snapshot.len = 0;
         return true;
@@ -52,7 +53,8 @@ static bool choose(struct node *n, int64_t now_us)
     switch (n->role) {
     case NODE_LEADING:
     case NODE_RESIGNING:
-        if (n->entry.len == 0 && now_us > n->report_us + REPORT_US && report_next(n, now_us))
+        if (n->entry.bytes.len == 0 && now_us > n->reports.due_us + REPORT_US &&
+            report_next(n, now_us))
             return true; /* also under load */
         return lead_next(n, now_us) || report_next(n, now_us);
     case NODE_CLAIMING:
@@ -61,18 +63,18 @@ static bool choose(struct node *n, int64_t now_us)
         c->url = n->config.url;
         return true;
     case NODE_CATCHING_UP:
-        if (n->entry.len > 0)
+        if (n->entry.bytes.len > 0)
             return lead_next(n, now_us); /* the first entry */
         break;
     case NODE_FOLLOWING:
         if (report_next(n, now_us))
             return true;
-        if (now_us < n->read_us)
+        if (now_us < n->follow.read_us)
             return false;
         break;
     }
     c->op = JOURNAL_READ;
-    c->index = n->checks_tail ? n->index - 1 : n->index;
+    c->index = n->follow.checks_tail ? n->replica.index - 1 : n->replica.index;
     journal_page_clear(&c->page);
     return true;
 }
@@ -80,9 +82,9 @@ static bool choose(struct node *n, int64_t now_us)
 /* A master that stood still for half the shortest TTL may not have heard its clients (N4). */
 static void note_seen(struct node *n, int64_t now_us)
 {
-    bool leads = n->role == NODE_LEADING || n->role == NODE_RESIGNING;
+    bool leads = node_leads(n);
     if (leads && n->seen_us &&
-        now_us - n->seen_us > cell_state_shortest_ttl_ms(n->state) * INT64_C(500))
+        now_us - n->seen_us > cell_state_shortest_ttl_ms(n->replica.state) * INT64_C(500))
         deadlines_renew(n, now_us);
     n->seen_us = now_us;
 }
@@ -90,24 +92,24 @@ static void note_seen(struct node *n, int64_t now_us)
 struct journal_call *node_next(struct node *n)
 {
     int64_t now_us = node_now_us(n);
-    hf_check(!n->calling);
+    hf_check(!n->journal.is_calling);
     note_seen(n, now_us);
     requests_give_up(n, now_us);
     if (!choose(n, now_us))
         return NULL;
-    n->calling = true;
-    n->sent_us = now_us;
-    n->call.err = (struct hf_err){0};
-    return &n->call;
+    n->journal.is_calling = true;
+    n->journal.sent_us = now_us;
+    n->journal.call.err = (struct hf_err){0};
+    return &n->journal.call;
 }
 
 void node_done(struct node *n, struct journal_call *call)
 {
     int64_t now_us = node_now_us(n);
-    hf_check(n->calling && call == &n->call);
+    hf_check(n->journal.is_calling && call == &n->journal.call);
     note_seen(n, now_us);
     requests_give_up(n, now_us);
-    n->calling = false;
+    n->journal.is_calling = false;
     if (journal_is_failure(call->result))
         note_failure(n, now_us);
     else
@@ -133,12 +135,12 @@ void node_done(struct node *n, struct journal_call *call)
 
 int64_t node_wait_until_us(const struct node *n)
 {
-    int64_t at = n->role == NODE_LEADING || n->role == NODE_RESIGNING ? lead_wait_until_us(n)
-                 : n->role == NODE_FOLLOWING && n->loaded             ? n->read_us
-                                                                      : 0;
-    if (n->config.shared && n->report_us < at)
-        at = n->report_us;
-    return at > n->retry_us ? at : n->retry_us;
+    int64_t at = node_leads(n)                                       ? lead_wait_until_us(n)
+                 : n->role == NODE_FOLLOWING && n->replica.is_loaded ? n->follow.read_us
+                                                                     : 0;
+    if (n->config.shared && n->reports.due_us < at)
+        at = n->reports.due_us;
+    return at > n->journal.retry_us ? at : n->journal.retry_us;
 }
 
 /* ---- requests ---- */
@@ -163,16 +165,16 @@ void node_submit(struct node *n, struct cell_request *r)
     r->received_us = node_now_us(n);
     r->verdict.result = CELL_DONE;
     if (r->kind == CELL_REQUEST_LOOK && r->stale) {
-        r->look(r, n, n->state);
+        r->look(r, n, n->replica.state);
         node_give_back(r);
     } else if (n->retires) {
         node_answer(n, r, n->role == NODE_FOLLOWING ? CELL_NO_MASTER : CELL_STOPPING);
     } else if (n->role == NODE_FOLLOWING || n->role == NODE_RESIGNING) {
         node_answer(n, r, CELL_NO_MASTER);
     } else if (r->kind == CELL_REQUEST_KEEPALIVE) {
-        n->n_queued_keepalives++;
-        requests_push(&n->queue, r);
-    } else if (n->queue.n - n->n_queued_keepalives >= n->config.queue_max) {
+        n->requests.n_keepalives++;
+        requests_push(&n->requests.queue, r);
+    } else if (n->requests.queue.n - n->requests.n_keepalives >= n->config.queue_max) {
         node_answer(n, r, CELL_OVERLOADED);
     } else {
         complete(n, r);
@@ -180,7 +182,7 @@ void node_submit(struct node *n, struct cell_request *r)
         if (r->kind == CELL_REQUEST_COMMAND && cell_command_check(&r->command))
             node_answer(n, r, CELL_UNAVAILABLE);
         else
-            requests_push(&n->queue, r);
+            requests_push(&n->requests.queue, r);
     }
 }
 
@@ -189,7 +191,7 @@ void node_gone(struct node *n, struct cell_request *r)
     r->gone = true;
     if (r->acquisition) {
         struct cell_acquisition *a = r->acquisition;
-        requests_remove(&n->waiting, r);
+        requests_remove(&n->requests.waiting, r);
         a->local.waiter = NULL;
         r->acquisition = NULL;
         deadline_acquisition(n, a, DEADLINE_PLACE, node_now_us(n) + NODE_PLACE_MS * INT64_C(1000));
@@ -197,8 +199,8 @@ void node_gone(struct node *n, struct cell_request *r)
         return;
     }
     /* A request whose entry is under way is judged when that is stored. */
-    if (r->list == &n->queue && r->kind == CELL_REQUEST_COMMAND) {
-        requests_remove(&n->queue, r);
+    if (r->list == &n->requests.queue && r->kind == CELL_REQUEST_COMMAND) {
+        requests_remove(&n->requests.queue, r);
         node_answer(n, r, CELL_STOPPING);
     }
 }
@@ -211,10 +213,11 @@ struct node *node_new(const struct node_config *config)
     n->config = *config;
     if (!n->config.snapshot_entries)
         n->config.snapshot_entries = SNAPSHOT_ENTRIES;
-    n->state = cell_state_new();
-    n->changed_us = node_now_us(n);
-    n->answers = true;
-    n->beat = (int64_t)random_below(n->config.random, 1 << 30); /* other than before a restart */
+    n->replica.state = cell_state_new();
+    n->follow.changed_us = node_now_us(n);
+    n->journal.answers = true;
+    n->reports.beat =
+        (int64_t)random_below(n->config.random, 1 << 30); /* other than before a restart */
     return n;
 }
 
@@ -225,13 +228,12 @@ void node_free(struct node *n)
     if (!n)
         return;
     deadlines_clear(n);
-    cell_state_free(n->state);
-    journal_call_close(&n->call);
-    buf_close(&n->entry);
-    buf_close(&n->snapshot);
-    vec_close(&n->authors);
-    vec_close(&n->known);
-    vec_close(&n->ttls);
+    cell_state_free(n->replica.state);
+    journal_call_close(&n->journal.call);
+    buf_close(&n->entry.bytes);
+    buf_close(&n->snapshot.bytes);
+    vec_close(&n->entry.authors);
+    vec_close(&n->reports.known);
     heap_close(&n->deadlines);
     free(n);
 }
@@ -249,22 +251,19 @@ void node_status(const struct node *n, struct node_status *ret)
 {
     *ret = (struct node_status){
         .role = n->role,
-        .epoch = n->role == NODE_LEADING ? n->mandate.epoch : n->head.epoch,
-        .index = n->index,
-        .n_sessions = cell_state_n_sessions(n->state),
-        .n_held = cell_state_n_held(n->state),
-        .n_waiting = cell_state_n_waiting(n->state),
-        .last = n->head.last > n->index ? n->head.last : n->index,
-        .servers = n->fresh,
-        .n_servers = n->n_fresh,
+        .epoch = n->role == NODE_LEADING ? n->mandate.epoch : n->journal.head.epoch,
+        .index = n->replica.index,
+        .n_sessions = cell_state_n_sessions(n->replica.state),
+        .n_held = cell_state_n_held(n->replica.state),
+        .n_waiting = cell_state_n_waiting(n->replica.state),
+        .last = n->journal.head.last > n->replica.index ? n->journal.head.last : n->replica.index,
+        .servers = n->reports.fresh,
+        .n_servers = n->reports.n_fresh,
         .counts = n->counts,
-        .appended_ms = n->role == NODE_LEADING || n->role == NODE_RESIGNING
-                           ? (node_now_us(n) - n->appended_us) / 1000
-                           : -1,
-        .journal_answers = n->answers,
+        .appended_ms = node_leads(n) ? (node_now_us(n) - n->lead.appended_us) / 1000 : -1,
+        .journal_answers = n->journal.answers,
     };
-    (void)snprintf(ret->why, sizeof ret->why, "%s", n->why);
+    (void)snprintf(ret->why, sizeof ret->why, "%s", n->journal.why);
     (void)snprintf(ret->master_url, sizeof ret->master_url, "%s",
-                   n->role == NODE_LEADING || n->role == NODE_RESIGNING ? n->config.url
-                                                                        : node_master_url(n));
+                   node_leads(n) ? n->config.url : node_master_url(n));
 }

@@ -24,17 +24,19 @@
  * The master: gather -> append -> apply -> answer.  What queued while the last entry was being
  * stored becomes the next one.
  *
- * Invariants:
- *   N1 Nothing is answered that the journal has not stored at the current epoch (I16).
+ * Invariants; in brackets the parts of struct node (node_internal.h) that keep them:
+ *   N1 Nothing is answered that the journal has not stored at the current epoch (I16).  [mandate,
+ *      entry, requests]
  *   N2 A keep-alive and a linearizable read are answered after an append that was sent after they
- *      were received; an append that was in flight already proves nothing.
+ *      were received; an append that was in flight already proves nothing.  [entry.proofs]
  *   N3 An append whose answer was lost is repeated with the same bytes, id and index until it is
  *      stored, found or deposed.  If it was found, answers go out only after one further
- *      acknowledged append.
+ *      acknowledged append.  [entry, requests.found]
  *   N4 A session is ended only when its deadline, counted from the last answer to it, has passed
  *      while the node was awake and could append: after a change of master, and after standing
  *      still or failing to append for half the shortest TTL, every session has its full TTL again.
- *   N5 A keep-alive is never refused because a queue is full. */
+ *      [deadlines, seen_us, entry.begun_us]
+ *   N5 A keep-alive is never refused because a queue is full.  [requests.n_keepalives] */
 #ifndef HF_CELL_NODE_H
 #define HF_CELL_NODE_H
 

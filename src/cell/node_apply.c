@@ -6,7 +6,7 @@
 
 static bool is_found(const struct node *n)
 {
-    return n->call.op == JOURNAL_APPEND && n->call.result == JOURNAL_FOUND;
+    return n->journal.call.op == JOURNAL_APPEND && n->journal.call.result == JOURNAL_FOUND;
 }
 
 /* Gives a request back.  If the entry was stored by an attempt whose answer was lost, the answer
@@ -15,7 +15,7 @@ static void reply(struct node *n, struct cell_request *r, enum cell_result resul
 {
     r->verdict.result = result;
     if (is_found(n))
-        requests_push(&n->found, r);
+        requests_push(&n->requests.found, r);
     else
         node_give_back(r);
 }
@@ -61,7 +61,7 @@ static void granted(struct node *n, struct cell_acquisition *a, int64_t now_us)
     }
     a->local.waiter = NULL;
     r->acquisition = NULL;
-    requests_remove(&n->waiting, r);
+    requests_remove(&n->requests.waiting, r);
     r->is_unclaimed = r->claims;
     note_reply(n, a, r, now_us);
     r->verdict.fence = a->fence;
@@ -75,15 +75,15 @@ static void granted(struct node *n, struct cell_acquisition *a, int64_t now_us)
 static void ended(struct node *n, struct cell_acquisition *a)
 {
     struct cell_request *r = a->local.waiter;
-    n->has_ended = true;
+    n->lead.has_ended = true;
     n->counts.n_timed_out += a->local.asked_us && !a->local.is_counted;
     deadline_drop(n, &a->local.deadline);
     if (!r)
         return;
     a->local.waiter = NULL;
     r->acquisition = NULL;
-    requests_remove(&n->waiting, r);
-    bool lives = a->session && cell_session_find(n->state, a->session->id.key);
+    requests_remove(&n->requests.waiting, r);
+    bool lives = a->session && cell_session_find(n->replica.state, a->session->id.key);
     reply(n, r, lives ? CELL_LOST : CELL_NO_SESSION);
 }
 
@@ -131,14 +131,14 @@ static void follow_effect(struct node *n, const struct cell_effect *e, int64_t n
 static void follow_effects(struct node *n, int64_t index, int64_t now_us)
 {
     size_t n_effects;
-    const struct cell_effect *e = cell_state_effects(n->state, &n_effects);
+    const struct cell_effect *e = cell_state_effects(n->replica.state, &n_effects);
     for (size_t i = 0; i < n_effects; i++) {
-        if (n->role == NODE_LEADING || n->role == NODE_RESIGNING)
+        if (node_leads(n))
             follow_effect(n, &e[i], now_us);
         if (n->config.on_effect)
             n->config.on_effect(n->config.context, index, &e[i]);
     }
-    cell_state_clear_effects(n->state);
+    cell_state_clear_effects(n->replica.state);
 }
 
 /* ---- what became of the requests ---- */
@@ -148,14 +148,14 @@ static void begin_wait(struct node *n, struct cell_request *r, struct cell_acqui
 {
     struct cell_request *before = a->local.waiter;
     if (before) {
-        requests_remove(&n->waiting, before);
+        requests_remove(&n->requests.waiting, before);
         before->acquisition = NULL;
         before->verdict.position = cell_acquisition_position(a);
         reply(n, before, CELL_TAKEN);
     }
     a->local.waiter = r;
     r->acquisition = a;
-    requests_push(&n->waiting, r);
+    requests_push(&n->requests.waiting, r);
     deadline_request(n, a, r);
 }
 
@@ -164,7 +164,8 @@ static void settle_acquire(struct node *n, struct cell_request *r, int64_t now_u
     const struct cell_command *c = &r->command;
     struct cell_acquisition *a = NULL;
     if (r->verdict.result == CELL_DONE || r->verdict.position > 0)
-        a = cell_acquisition_find(n->state, c->session.key, c->name.data, c->name.len, &c->owner);
+        a = cell_acquisition_find(n->replica.state, c->session.key, c->name.data, c->name.len,
+                                  &c->owner);
     r->until_us = r->received_us + r->wait_ms * 1000;
     if (a && !a->local.asked_us)
         a->local.asked_us = r->received_us;
@@ -206,15 +207,15 @@ bool node_apply(struct node *n, const void *data, size_t len, struct cell_reques
     int64_t now_us = node_now_us(n);
     err->code = HF_OK;
     bool good = entry_open(&reader, data, len, &head, err);
-    if (good && memcmp(head.previous, n->chain, CELL_DIGEST_SIZE) != 0) {
+    if (good && memcmp(head.previous, n->replica.chain, CELL_DIGEST_SIZE) != 0) {
         (void)hf_err_set(err, HF_INTERNAL, "entry %lld continues another history",
-                         (long long)n->index + 1);
+                         (long long)n->replica.index + 1);
         good = false;
     }
     while (good && entry_next(&reader, &c, err)) {
         struct cell_request *author = i < n_authors ? authors[i] : NULL;
-        cell_state_apply(n->state, &c, author ? &author->verdict : NULL);
-        follow_effects(n, n->index + 1, now_us);
+        cell_state_apply(n->replica.state, &c, author ? &author->verdict : NULL);
+        follow_effects(n, n->replica.index + 1, now_us);
         if (author)
             settle(n, author, now_us);
         i++;
@@ -222,7 +223,7 @@ bool node_apply(struct node *n, const void *data, size_t len, struct cell_reques
     entry_close(&reader);
     if (!good || err->code != HF_OK)
         return false;
-    entry_chain(n->chain, data, len, n->chain);
-    n->index++;
+    entry_chain(n->replica.chain, data, len, n->replica.chain);
+    n->replica.index++;
     return true;
 }

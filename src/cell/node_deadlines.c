@@ -82,7 +82,7 @@ static void begin_delays(struct node *n, int64_t now_us)
 {
     size_t len = 0;
     const char *at = "";
-    for (struct cell_name *name; (name = cell_name_next(n->state, at, len, "", 0));) {
+    for (struct cell_name *name; (name = cell_name_next(n->replica.state, at, len, "", 0));) {
         at = cell_name_text(name, &len);
         for (struct cell_acquisition *a = cell_name_holders(name); a; a = a->next)
             if (a->stage == CELL_DELAYED)
@@ -93,10 +93,10 @@ static void begin_delays(struct node *n, int64_t now_us)
 void deadlines_begin(struct node *n, int64_t now_us)
 {
     /* What an earlier master left counts for the one that follows it, and for no other. */
-    const bool resigned = cell_state_is_resigned(n->state);
+    const bool resigned = cell_state_is_resigned(n->replica.state);
     int64_t key = 0;
-    for (struct cell_session *s; (s = cell_session_next(n->state, key)); key = s->id.key) {
-        int64_t left_ms = resigned ? cell_state_remaining_ms(n->state, s->id.key) : -1;
+    for (struct cell_session *s; (s = cell_session_next(n->replica.state, key)); key = s->id.key) {
+        int64_t left_ms = resigned ? cell_state_remaining_ms(n->replica.state, s->id.key) : -1;
         if (left_ms < 0 || left_ms > s->ttl_ms)
             left_ms = s->ttl_ms;
         deadline_session(n, s, now_us + left_ms * 1000);
@@ -109,7 +109,7 @@ void deadlines_renew(struct node *n, int64_t now_us)
 {
     int64_t key = 0;
     int64_t place_us = now_us + NODE_PLACE_MS * INT64_C(1000);
-    for (struct cell_session *s; (s = cell_session_next(n->state, key)); key = s->id.key) {
+    for (struct cell_session *s; (s = cell_session_next(n->replica.state, key)); key = s->id.key) {
         deadline_session(n, s, now_us + s->ttl_ms * INT64_C(1000));
         for (struct cell_acquisition *a = s->first; a; a = a->session_next) {
             const struct deadline *d = a->local.deadline;

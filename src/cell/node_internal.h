@@ -56,78 +56,108 @@ struct known_server {
     int64_t changed_us; /* when its report last differed from the one before */
 };
 
-/* A snapshot that is being stored, in steps between appends. */
-enum snapshot_step { SNAPSHOT_IDLE, SNAPSHOT_CHUNKS, SNAPSHOT_POINT, SNAPSHOT_TRIM };
-
-struct node {
-    struct node_config config;
-    enum node_role role;
-    bool retires;
-
+/* The state, and how far the journal was applied to it. */
+struct replica {
     struct cell_state *state;
     int64_t index;                   /* of the last entry applied */
     uint8_t chain[CELL_DIGEST_SIZE]; /* up to there */
-    bool loaded;                     /* a snapshot was looked for */
-    bool checks_tail;                /* the last entry is read again, to be compared */
+    bool is_loaded;                  /* a snapshot was looked for */
+};
 
-    /* the journal */
+/* The journal: the call under way, and how calls went. */
+struct node_journal {
     struct journal_call call;
-    bool calling;
+    bool is_calling;
     int64_t sent_us;     /* when `call` was handed out */
     int64_t retry_us;    /* no call before this time, after a failure */
     unsigned n_failures; /* since the last answer */
     bool answers;
-    char why[256];
+    char why[256];            /* if it does not */
     struct journal_head head; /* as last read */
-    struct journal_mandate mandate;
+};
 
-    /* following */
+/* A standby: the silence of the master, and the claim that ends it. */
+struct node_follow {
     int64_t changed_us;  /* when the journal was last seen to change, or could not be read */
     int64_t read_us;     /* when the next read is due */
     int64_t no_claim_us; /* no claim before this time */
-    int64_t report_us;   /* when the next report is due */
+    bool claim_in_doubt; /* an attempt to store the claim had no answer */
+    bool checks_tail;    /* the last entry is read again, to be compared */
+};
+
+/* The servers of the cell. */
+struct node_reports {
+    int64_t due_us; /* the next report of this server */
     int64_t beat;
     VEC(struct known_server) known;
     char gone[JOURNAL_URL_MAX + 1]; /* the server whose report is being deleted */
     struct journal_server fresh[JOURNAL_SERVERS_MAX];
     size_t n_fresh;
+};
 
-    /* leading: the entry under way */
-    struct buf entry;
-    uint8_t entry_id[CELL_ENTRY_ID_SIZE];
-    VEC(struct cell_request *) authors; /* of the entry's commands, in order; NULL: the master */
-    struct requests_list proofs;        /* keep-alives and looks that this append proves */
-    struct requests_list found;         /* decided by a found entry: wait for one more append */
-    bool in_doubt;                      /* an attempt to store the entry had no answer */
-    bool resigns;                       /* the entry ends the mastership */
-    int64_t entry_us;                   /* when it was first sent */
-    int64_t appended_us;                /* when the last append that was acknowledged was sent */
+/* The entry under way, which stays as it is until its fate is known (N3). */
+struct node_entry {
+    struct buf bytes; /* empty: there is none */
+    uint8_t id[CELL_ENTRY_ID_SIZE];
+    VEC(struct cell_request *) authors; /* of its commands, in order; NULL: the master */
+    struct requests_list proofs;        /* keep-alives and looks that this append proves (N2) */
+    bool in_doubt;                      /* an attempt to store it had no answer */
+    bool resigns;                       /* it ends the mastership */
+    int64_t begun_us;                   /* when it was first sent */
+};
 
-    /* leading: what waits */
+/* The requests that are in no entry. */
+struct node_requests {
     struct requests_list queue;   /* to be gathered */
-    struct requests_list waiting; /* for a grant */
+    size_t n_keepalives;          /* of these, which are never refused (N5) */
+    struct requests_list found;   /* decided by a found entry: wait for one more append (N3) */
+    struct requests_list waiting; /* for a grant; each has a deadline */
     struct requests_list transfers;
-    size_t n_queued_keepalives;
-    struct heap deadlines;
-    int64_t seen_us;      /* when the node was last run */
+};
+
+/* What a master does of itself. */
+struct node_lead {
+    int64_t appended_us;  /* when the last append that was acknowledged was sent */
     int64_t heartbeat_us; /* when the next heartbeat is due */
-    int64_t forget_us;
-    bool has_ended; /* since the last CELL_FORGET an acquisition has ended */
-    VEC(struct cell_ttl) ttls;
+    int64_t forget_us;    /* when the next CELL_FORGET is due */
+    bool has_ended;       /* since the last CELL_FORGET an acquisition has ended */
+};
 
-    /* leading: snapshots */
-    enum snapshot_step snapshot_step;
-    struct buf snapshot;
-    int64_t snapshot_index;  /* of the one that is being stored, or was last */
-    int64_t snapshot_chunk;  /* the next to store */
-    int64_t snapshot_try_us; /* not before this time */
-    size_t snapshot_bytes;   /* of entries since the last one */
-    bool chunk_was_last;     /* the last call was one of the snapshot's */
+/* A snapshot that is being stored, in steps between appends. */
+struct node_snapshot {
+    enum { SNAPSHOT_IDLE, SNAPSHOT_CHUNKS, SNAPSHOT_POINT, SNAPSHOT_TRIM } step;
+    struct buf bytes;
+    int64_t index;      /* of the one that is being stored, or was last */
+    int64_t next_chunk; /* to be stored */
+    int64_t try_us;     /* not before this time */
+    size_t entry_bytes; /* of entries since the last one */
+    bool was_last;      /* the last call was one of the snapshot's */
+};
 
+struct node {
+    struct node_config config;
+    enum node_role role;
+    bool retires;
+    int64_t seen_us; /* when the node was last run (N4) */
+    struct replica replica;
+    struct node_journal journal;
+    struct journal_mandate mandate; /* of the claim that was last made */
+    struct node_follow follow;
+    struct node_reports reports;
+    /* of a master */
+    struct node_entry entry;
+    struct node_requests requests;
+    struct heap deadlines; /* N4 */
+    struct node_lead lead;
+    struct node_snapshot snapshot;
     struct node_counts counts;
 };
 
 static inline int64_t node_now_us(const struct node *n) { return clock_boot_us(n->config.clock); }
+static inline bool node_leads(const struct node *n)
+{
+    return n->role == NODE_LEADING || n->role == NODE_RESIGNING;
+}
 
 /* ---- node.c ---- */
 

@@ -58,11 +58,12 @@ void node_give_back(struct cell_request *r) { pending_done(&r->pending); }
 /* The URL of the master as far as this node knows it; "": none, or itself. */
 const char *node_master_url(const struct node *n)
 {
-    if (n->role != NODE_FOLLOWING || n->head.epoch == 0 || !n->answers ||
-        (cell_state_is_resigned(n->state) && cell_state_epoch(n->state) == n->head.epoch) ||
-        strcmp(n->head.url, n->config.url) == 0)
+    if (n->role != NODE_FOLLOWING || n->journal.head.epoch == 0 || !n->journal.answers ||
+        (cell_state_is_resigned(n->replica.state) &&
+         cell_state_epoch(n->replica.state) == n->journal.head.epoch) ||
+        strcmp(n->journal.head.url, n->config.url) == 0)
         return "";
-    return n->head.url;
+    return n->journal.head.url;
 }
 
 void node_answer(struct node *n, struct cell_request *r, enum cell_result result)
@@ -83,11 +84,11 @@ static void answer_all(struct node *n, struct requests_list *l, enum cell_result
 
 static void answer_authors(struct node *n, enum cell_result result)
 {
-    for (size_t i = 0; i < n->authors.n; i++)
-        if (n->authors.v[i])
-            node_answer(n, n->authors.v[i], result);
-    vec_clear(&n->authors);
-    answer_all(n, &n->proofs, result == CELL_UNKNOWN ? CELL_UNAVAILABLE : result);
+    for (size_t i = 0; i < n->entry.authors.n; i++)
+        if (n->entry.authors.v[i])
+            node_answer(n, n->entry.authors.v[i], result);
+    vec_clear(&n->entry.authors);
+    answer_all(n, &n->entry.proofs, result == CELL_UNKNOWN ? CELL_UNAVAILABLE : result);
 }
 
 /* ---- grants and waits ---- */
@@ -100,8 +101,8 @@ void requests_note_answered(struct node *n, const struct cell_request *r, int64_
     const struct cell_command *c = &r->command;
     if (c->kind != CELL_ACQUIRE || r->verdict.result != CELL_DONE)
         return;
-    struct cell_acquisition *a =
-        cell_acquisition_find(n->state, c->session.key, c->name.data, c->name.len, &c->owner);
+    struct cell_acquisition *a = cell_acquisition_find(n->replica.state, c->session.key,
+                                                       c->name.data, c->name.len, &c->owner);
     const struct deadline *d = a ? a->local.deadline : NULL;
     if (!d || d->kind != DEADLINE_GRANT)
         return;
@@ -124,7 +125,7 @@ static void list_holders(struct node *n, const struct cell_acquisition *a, struc
 {
     cell_acquisitions blockers = {0};
     vec_clear(&v->people);
-    cell_acquisition_blockers(n->state, a, &blockers);
+    cell_acquisition_blockers(n->replica.state, a, &blockers);
     for (size_t i = 0; i < blockers.n; i++)
         if (blockers.v[i]->stage != CELL_WAITING)
             cell_verdict_add_person(v, blockers.v[i]);
@@ -138,7 +139,7 @@ void requests_end_wait(struct node *n, struct deadline *d, int64_t now_us)
     struct cell_acquisition *a = d->acquisition;
     struct cell_request *r = a->local.waiter;
     a->local.waiter = NULL;
-    requests_remove(&n->waiting, r);
+    requests_remove(&n->requests.waiting, r);
     r->acquisition = NULL;
     r->verdict.position = cell_acquisition_position(a);
     list_holders(n, a, &r->verdict);
@@ -149,7 +150,7 @@ void requests_end_wait(struct node *n, struct deadline *d, int64_t now_us)
 static void end_waits(struct node *n, int64_t now_us)
 {
     struct cell_request *next;
-    for (struct cell_request *r = n->waiting.head; r; r = next) {
+    for (struct cell_request *r = n->requests.waiting.head; r; r = next) {
         next = r->next;
         if (r->until_us <= now_us)
             requests_end_wait(n, r->acquisition->local.deadline, now_us);
@@ -161,9 +162,9 @@ static void end_waits(struct node *n, int64_t now_us)
 /* Their sessions, which do not expire while a keep-alive is under way, have a deadline again. */
 static void give_up_proofs(struct node *n, int64_t now_us)
 {
-    for (struct cell_request *r; (r = requests_pop(&n->proofs));) {
+    for (struct cell_request *r; (r = requests_pop(&n->entry.proofs));) {
         struct cell_session *s = r->kind == CELL_REQUEST_KEEPALIVE
-                                     ? cell_session_find(n->state, r->command.session.key)
+                                     ? cell_session_find(n->replica.state, r->command.session.key)
                                      : NULL;
         if (s)
             deadline_session(n, s, now_us + s->ttl_ms * INT64_C(1000));
@@ -174,12 +175,12 @@ static void give_up_proofs(struct node *n, int64_t now_us)
 /* The entry was found, but the append that was to prove it is not resolved. */
 static void give_up_found(struct node *n, int64_t now_us)
 {
-    for (struct cell_request *r; (r = requests_pop(&n->found));) {
+    for (struct cell_request *r; (r = requests_pop(&n->requests.found));) {
         if (r->kind == CELL_REQUEST_COMMAND) {
             note_unknown(n, r, now_us);
             node_answer(n, r, CELL_UNKNOWN);
         } else {
-            requests_push(&n->proofs, r);
+            requests_push(&n->entry.proofs, r);
         }
     }
     give_up_proofs(n, now_us);
@@ -188,21 +189,22 @@ static void give_up_found(struct node *n, int64_t now_us)
 /* Requests that came before this node led or failed to lead do not wait for ever. */
 void requests_give_up(struct node *n, int64_t now_us)
 {
-    bool leads = n->role == NODE_LEADING || n->role == NODE_RESIGNING;
-    while (n->queue.head && now_us - n->queue.head->received_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
-        struct cell_request *r = requests_pop(&n->queue);
+    bool leads = node_leads(n);
+    while (n->requests.queue.head &&
+           now_us - n->requests.queue.head->received_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
+        struct cell_request *r = requests_pop(&n->requests.queue);
         if (r->kind == CELL_REQUEST_KEEPALIVE)
-            n->n_queued_keepalives--;
+            n->requests.n_keepalives--;
         node_answer(n, r, leads ? CELL_UNAVAILABLE : CELL_NO_MASTER);
     }
-    if (!leads || n->entry.len == 0)
+    if (!leads || n->entry.bytes.len == 0)
         return;
     end_waits(n, now_us);
-    if (now_us - n->entry_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
-        for (size_t i = 0; i < n->authors.n; i++)
-            if (n->authors.v[i]) {
-                node_answer(n, n->authors.v[i], CELL_UNKNOWN);
-                n->authors.v[i] = NULL;
+    if (now_us - n->entry.begun_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
+        for (size_t i = 0; i < n->entry.authors.n; i++)
+            if (n->entry.authors.v[i]) {
+                node_answer(n, n->entry.authors.v[i], CELL_UNKNOWN);
+                n->entry.authors.v[i] = NULL;
             }
         give_up_proofs(n, now_us);
         give_up_found(n, now_us);
@@ -224,25 +226,26 @@ void node_step_down(struct node *n, enum cell_result of_entry)
 {
     int64_t now_us = node_now_us(n);
     deadlines_clear(n);
-    n->changed_us = n->read_us = now_us;
-    n->snapshot_step = SNAPSHOT_IDLE;
-    n->in_doubt = n->resigns = n->checks_tail = false;
+    n->follow.changed_us = n->follow.read_us = now_us;
+    n->snapshot.step = SNAPSHOT_IDLE;
+    n->follow.checks_tail = false;
+    n->entry.bytes.len = 0;
     node_change_role(n, NODE_FOLLOWING);
     answer_authors(n, of_entry);
-    answer_all(n, &n->found, CELL_UNKNOWN);
-    answer_all(n, &n->queue, CELL_NO_MASTER);
-    n->n_queued_keepalives = 0;
-    answer_all(n, &n->waiting, CELL_UNKNOWN);
-    answer_all(n, &n->transfers, of_entry);
+    answer_all(n, &n->requests.found, CELL_UNKNOWN);
+    answer_all(n, &n->requests.queue, CELL_NO_MASTER);
+    n->requests.n_keepalives = 0;
+    answer_all(n, &n->requests.waiting, CELL_UNKNOWN);
+    answer_all(n, &n->requests.transfers, of_entry);
 }
 
 void node_stop(struct node *n)
 {
     n->retires = true;
     answer_authors(n, CELL_UNKNOWN);
-    answer_all(n, &n->found, CELL_UNKNOWN);
-    answer_all(n, &n->queue, CELL_STOPPING);
+    answer_all(n, &n->requests.found, CELL_UNKNOWN);
+    answer_all(n, &n->requests.queue, CELL_STOPPING);
     deadlines_clear(n);
-    answer_all(n, &n->waiting, CELL_UNKNOWN);
-    answer_all(n, &n->transfers, CELL_STOPPING);
+    answer_all(n, &n->requests.waiting, CELL_UNKNOWN);
+    answer_all(n, &n->requests.transfers, CELL_STOPPING);
 }

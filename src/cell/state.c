@@ -3,36 +3,7 @@
  * since (S2), and forgets names that nobody uses any more. */
 #include "cell/state_internal.h"
 
-static struct order_key name_key(const struct order_node *node)
-{
-    const struct cell_name *n = heap_item(node, struct cell_name, order);
-    return (struct order_key){.text = {.data = n->text, .len = n->len}};
-}
-
-static struct order_key session_key(const struct order_node *node)
-{
-    return (struct order_key){.number = heap_item(node, struct session, order)->pub.id.key};
-}
-
-struct cell_state *cell_state_new(void)
-{
-    struct cell_state *s = hf_alloc(sizeof *s);
-    s->names_by_text.key = name_key;
-    s->sessions_by_key.key = session_key;
-    return s;
-}
-
 /* ---- effects ---- */
-
-void state_effect(struct cell_state *s, enum cell_effect_kind kind, struct cell_acquisition *a)
-{
-    *vec_push(&s->effects) =
-        (struct cell_effect){.kind = kind,
-                             .name = a->name,
-                             .acquisition = kind == CELL_EFFECT_VALUE ? NULL : a,
-                             .session = a->session,
-                             .fence = a->fence};
-}
 
 static void session_effect(struct cell_state *s, enum cell_effect_kind kind,
                            struct session *session)

@@ -1,13 +1,14 @@
-/* The inside of the state, shared by state*.c only.
+/* The inside of the state, shared by state*.c only.  A file calls those below it.
  *
  *   state.c           commands: which verdict, what changes
- *   state_session.c   sessions, their accounts, agents, and the owners that have ended
- *   state_names.c     the tree of names, free names, slots, values
- *   state_line.c      who goes before whom, what blocks whom, granting, ageing
- *   state_graph.c     deadlocks
- *   state_look.c      what others ask about the state
  *   state_snapshot.c  the state as bytes, and back
  *   state_check.c     the invariants
+ *   state_graph.c     deadlocks
+ *   state_look.c      what others ask about the state
+ *   state_line.c      who goes before whom, what blocks whom, granting, ageing
+ *   state_life.c      beginning, effects, end
+ *   state_session.c   sessions, their accounts, agents, and the owners that have ended
+ *   state_names.c     the tree of names, free names, slots, values
  *   state_index.c     ordered indexes
  *
  * Whatever an effect points to stays allocated until cell_state_clear_effects: what has ended is
@@ -194,6 +195,8 @@ static inline size_t state_n_acquisitions(const struct cell_state *s)
 {
     return s->n_held + s->n_waiting + s->n_delayed;
 }
+
+/* ---- state_life.c ---- */
 
 void state_effect(struct cell_state *s, enum cell_effect_kind kind, struct cell_acquisition *a);
 

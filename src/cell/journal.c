@@ -1,4 +1,4 @@
-/* What all drivers of the journal share: the choice of one by URL, a call as data, and pages.  No
+/* What all drivers of the journal share: the choice of one by URL, and a call as data.  No
  * state; any thread. */
 #include "cell/journal.h"
 
@@ -14,19 +14,6 @@ const struct journal_driver *journal_driver_for(const char *url)
             if (strncmp(url, *scheme, strlen(*scheme)) == 0)
                 return *d;
     return NULL;
-}
-
-void journal_page_clear(struct journal_page *page)
-{
-    page->head = (struct journal_head){0};
-    vec_clear(&page->entries);
-    page->bytes.len = 0;
-}
-
-void journal_page_close(struct journal_page *page)
-{
-    vec_close(&page->entries);
-    buf_close(&page->bytes);
 }
 
 void journal_run(struct journal *j, struct journal_call *c)

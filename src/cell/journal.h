@@ -71,8 +71,17 @@ struct journal_page {
     VEC(struct journal_entry) entries;
     struct buf bytes;
 };
-void journal_page_clear(struct journal_page *page);
-void journal_page_close(struct journal_page *page);
+static inline void journal_page_clear(struct journal_page *page)
+{
+    page->head = (struct journal_head){0};
+    vec_clear(&page->entries);
+    page->bytes.len = 0;
+}
+static inline void journal_page_close(struct journal_page *page)
+{
+    vec_close(&page->entries);
+    buf_close(&page->bytes);
+}
 
 struct journal_server {
     char url[JOURNAL_URL_MAX + 1];

@@ -47,7 +47,6 @@ static bool choose(struct node *n, int64_t now_us)
         return false;
     if (!n->replica.is_loaded) {
         c->op = JOURNAL_LOAD;
-        c->snapshot.len = 0;
         return true;
     }
     switch (n->role) {
@@ -75,7 +74,6 @@ static bool choose(struct node *n, int64_t now_us)
     }
     c->op = JOURNAL_READ;
     c->index = n->follow.checks_tail ? n->replica.index - 1 : n->replica.index;
-    journal_page_clear(&c->page);
     return true;
 }
 

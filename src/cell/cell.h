@@ -10,6 +10,7 @@
 
 #include "base/metrics.h"
 #include "cell/node.h"
+#include "cell/topics.h"
 
 struct cell;
 
@@ -44,43 +45,12 @@ const char *cell_redirect(const struct cell *c, char ret[CELL_URL_MAX + 1]);
 /* Does the journal answer?  Otherwise `why` says what is wrong.  Any thread. */
 bool cell_ready(const struct cell *c, char *why, size_t size);
 
-/* ---- streams: changes of one name, or of one session ----
- * A topic is what a stream follows.  It keeps its recent events.  Any thread.
- *
- *   a name      CELL_EFFECT_GRANTED, RELEASED, LOST, VALUE
- *   a session   CELL_EFFECT_GRANTED, RELEASED, LOST, WANTED
- *
- * A topic is made when somebody first asks for it, so it knows what happened from then on.  Its seq
- * is the index of the journal: all events of an entry have the same one and appear together. */
-
-struct cell_topic;
-enum cell_topic_kind { CELL_TOPIC_NAME, CELL_TOPIC_SESSION };
-
-struct cell_event {
-    int64_t seq, index; /* both: the index of the journal */
-    enum cell_effect_kind kind;
-    char name[CELL_NAME_MAX + 1];
-    char label[CELL_LABEL_MAX + 1];
-    char owner[CELL_OWNER_TEXT_SIZE]; /* "": none */
-    enum cell_mode mode;
-    int64_t fence;
-    char *value; /* of CELL_EFFECT_VALUE; NULL: none */
-    size_t value_len;
-};
+/* ---- streams: changes of one name, or of one session ---- */
 
 /* The topic of a name, or of a session by its key.  NULL: there are too many topics, or the server
  * does not lead.  Give it back with cell_topic_unref, before cell_stop.  A topic of a session that
  * has ended before is never closed: take the topic first, then look whether the session exists. */
 struct cell_topic *cell_topic_of_name(struct cell *c, const char *name, size_t len);
 struct cell_topic *cell_topic_of_session(struct cell *c, int64_t session);
-void cell_topic_unref(struct cell_topic *t); /* accepts NULL */
-/* The seq of its last event or, if there was none, of the moment it was made. */
-int64_t cell_topic_seq(const struct cell_topic *t);
-/* The server was deposed, or the session has ended: no event will follow. */
-bool cell_topic_is_closed(const struct cell_topic *t);
-/* Calls `each` with the events after `seq`, oldest first, in one step.  Returns false without
- * calling it if some of them are not remembered, or if the journal does not go as far as `seq`. */
-bool cell_topic_events(struct cell_topic *t, int64_t seq,
-                       void (*each)(void *context, const struct cell_event *e), void *context);
 
 #endif

@@ -1,5 +1,5 @@
-/* What has happened to names and sessions lately, for the streams that follow them (cell.h has the
- * part for readers).  The cell's thread is the only writer:
+/* What has happened to names and sessions lately, for the streams that follow them.  The cell's
+ * thread is the only writer:
  *
  *   effects of an applied entry --topics_collect--> held back --topics_publish--> events of topics
  *
@@ -11,12 +11,49 @@
 #ifndef HF_CELL_TOPICS_H
 #define HF_CELL_TOPICS_H
 
-#include "cell/cell.h"
+#include "cell/state.h"
 
 #define TOPICS_MAX 100000
 #define TOPICS_BYTES_MAX ((size_t)64 << 20)
 #define TOPIC_EVENTS_MAX 256
 #define TOPIC_BYTES_MAX ((size_t)256 << 10)
+
+/* ---- topics: changes of one name, or of one session ----
+ * A topic is what a stream follows.  It keeps its recent events.  Any thread.
+ *
+ *   a name      CELL_EFFECT_GRANTED, RELEASED, LOST, VALUE
+ *   a session   CELL_EFFECT_GRANTED, RELEASED, LOST, WANTED
+ *
+ * A topic is made when somebody first asks for it, so it knows what happened from then on.  Its seq
+ * is the index of the journal: all events of an entry have the same one and appear together. */
+
+struct cell_topic;
+enum cell_topic_kind { CELL_TOPIC_NAME, CELL_TOPIC_SESSION };
+
+struct cell_event {
+    int64_t seq, index; /* both: the index of the journal */
+    enum cell_effect_kind kind;
+    char name[CELL_NAME_MAX + 1];
+    char label[CELL_LABEL_MAX + 1];
+    char owner[CELL_OWNER_TEXT_SIZE]; /* "": none */
+    enum cell_mode mode;
+    int64_t fence;
+    char *value; /* of CELL_EFFECT_VALUE; NULL: none */
+    size_t value_len;
+};
+
+/* Gives a topic back.  Accepts NULL. */
+void cell_topic_unref(struct cell_topic *t);
+/* The seq of its last event or, if there was none, of the moment it was made. */
+int64_t cell_topic_seq(const struct cell_topic *t);
+/* The server was deposed, or the session has ended: no event will follow. */
+bool cell_topic_is_closed(const struct cell_topic *t);
+/* Calls `each` with the events after `seq`, oldest first, in one step.  Returns false without
+ * calling it if some of them are not remembered, or if the journal does not go as far as `seq`. */
+bool cell_topic_events(struct cell_topic *t, int64_t seq,
+                       void (*each)(void *context, const struct cell_event *e), void *context);
+
+/* ---- all topics of a cell ---- */
 
 struct topics;
 

@@ -118,11 +118,8 @@ static void remember(struct cell_topic *topic, struct item *item)
 static void show(const struct cell_topic *topic, const struct item *item, struct cell_event *ret)
 {
     const char *text = item->text;
-    *ret = (struct cell_event){.seq = item->index,
-                               .index = item->index,
-                               .kind = item->kind,
-                               .mode = item->mode,
-                               .fence = item->fence};
+    *ret = (struct cell_event){
+        .index = item->index, .kind = item->kind, .mode = item->mode, .fence = item->fence};
     if (topic->session) {
         memcpy(ret->name, text, item->name_len);
         ret->name[item->name_len] = '\0';

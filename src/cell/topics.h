@@ -28,10 +28,9 @@
  * is the index of the journal: all events of an entry have the same one and appear together. */
 
 struct cell_topic;
-enum cell_topic_kind { CELL_TOPIC_NAME, CELL_TOPIC_SESSION };
 
 struct cell_event {
-    int64_t seq, index; /* both: the index of the journal */
+    int64_t index; /* of the journal */
     enum cell_effect_kind kind;
     char name[CELL_NAME_MAX + 1];
     char label[CELL_LABEL_MAX + 1];

@@ -95,7 +95,6 @@ static void note(void *context, const struct cell_event *e)
                                         [CELL_EFFECT_VALUE] = "value",
                                         [CELL_EFFECT_WANTED] = "wanted"};
     struct buf *out = context;
-    assert_int_equal(e->seq, e->index);
     buf_printf(out, "%lld %s %s", (long long)e->index, kinds[e->kind], e->name);
     if (e->kind != CELL_EFFECT_VALUE)
         buf_printf(out, " %s %s", e->label, e->owner);

@@ -61,7 +61,7 @@ void lock_elsewhere(struct call *c, const char *master_url)
     if (*master_url && strcmp(master_url, call_api(c)->cell_url) != 0)
         redirect(c, master_url);
     else
-        answer_problem(&c->http, problem_of_cell(CELL_NO_MASTER, CELL_LIMIT_NONE), NULL);
+        answer_problem(&c->http, problem_of_cell(CELL_NO_MASTER), NULL);
 }
 
 bool lock_begin(struct call *c, bool anywhere)
@@ -268,6 +268,6 @@ bool lock_done(struct call *c)
     if (is_elsewhere(c))
         redirect(c, request->master_url);
     else
-        refuse(c, problem_of_cell(v->result, v->limit));
+        refuse(c, problem_of_cell(v->result));
     return false;
 }

@@ -138,7 +138,7 @@ static void session_looked_for(struct request *r)
     if (!lock_done(c))
         return;
     if (!c->lock.session_found) {
-        answer_problem(r, problem_of_cell(CELL_NO_SESSION, CELL_LIMIT_NONE), NULL);
+        answer_problem(r, problem_of_cell(CELL_NO_SESSION), NULL);
         return;
     }
     c->lock.topic = NULL;

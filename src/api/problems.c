@@ -161,7 +161,9 @@ static const struct problem *const cell_problems[CELL_RESULTS] = {
     [CELL_MODE_CONFLICT] = &mode_conflict,
     [CELL_SLOTS_CONFLICT] = &slots_conflict,
     [CELL_STALE_FENCE] = &lock_stale_fence,
-    [CELL_TOO_MANY] = &too_many_sessions,
+    [CELL_TOO_MANY_SESSIONS] = &too_many_sessions,
+    [CELL_TOO_MANY_LOCKS] = &too_many_locks,
+    [CELL_TOO_MANY_WAITERS] = &too_many_waiters,
     [CELL_NO_MASTER] = &no_master,
     [CELL_UNAVAILABLE] = &journal_unavailable,
     [CELL_UNKNOWN] = &lock_unknown,
@@ -169,12 +171,8 @@ static const struct problem *const cell_problems[CELL_RESULTS] = {
     [CELL_STOPPING] = &problem_draining,
 };
 
-const struct problem *problem_of_cell(enum cell_result result, enum cell_limit limit)
+const struct problem *problem_of_cell(enum cell_result result)
 {
-    if (result == CELL_TOO_MANY && limit == CELL_LIMIT_LOCKS)
-        return &too_many_locks;
-    if (result == CELL_TOO_MANY && limit == CELL_LIMIT_WAITERS)
-        return &too_many_waiters;
     return cell_problems[result] ? cell_problems[result] : &problem_internal;
 }
 

@@ -10,9 +10,8 @@
 /* The problem of a verdict that is not a success. */
 const struct problem *problem_of(enum verdict verdict);
 
-/* The problem of a result of the lock service that is not CELL_DONE; `limit` matters to
- * CELL_TOO_MANY. */
-const struct problem *problem_of_cell(enum cell_result result, enum cell_limit limit);
+/* The problem of a result of the lock service that is not CELL_DONE. */
+const struct problem *problem_of_cell(enum cell_result result);
 
 /* The request needs an Idempotency-Key and has none.  No rule gives this answer, so it is the
  * problem of no verdict. */

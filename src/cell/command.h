@@ -27,7 +27,7 @@
 #define CELL_TTL_MIN_MS 1000
 #define CELL_TTL_MAX_MS 86400000
 #define CELL_DELAY_MAX_MS 600000
-/* Limits of the state; a command beyond them is refused (CELL_TOO_MANY). */
+/* Limits of the state; a command beyond them is refused (CELL_TOO_MANY_...). */
 #define CELL_SESSIONS_MAX 250000       /* in all */
 #define CELL_ACQUISITIONS_MAX 1000000  /* held or waiting, in all */
 #define CELL_NAMES_MAX 4000000         /* names, and those above them */
@@ -151,15 +151,17 @@ const char *cell_command_check(const struct cell_command *c);
 
 /* How a command ended. */
 enum cell_result {
-    CELL_DONE = 0,       /* opened, granted, released, set */
-    CELL_TAKEN,          /* not granted; `position` says whether it waits */
-    CELL_NO_SESSION,     /* there is no such session, or not any more */
-    CELL_LOST,           /* the owner neither holds nor awaits this lock, or not any more */
-    CELL_DEADLOCK,       /* to wait would close a cycle, which `people` names */
-    CELL_MODE_CONFLICT,  /* the owner has asked for this name in another mode */
-    CELL_SLOTS_CONFLICT, /* holders or waiters of the name asked for another number of slots */
-    CELL_STALE_FENCE,    /* the owner holds the lock with another fence */
-    CELL_TOO_MANY,       /* a limit is reached; `limit` says which */
+    CELL_DONE = 0,          /* opened, granted, released, set */
+    CELL_TAKEN,             /* not granted; `position` says whether it waits */
+    CELL_NO_SESSION,        /* there is no such session, or not any more */
+    CELL_LOST,              /* the owner neither holds nor awaits this lock, or not any more */
+    CELL_DEADLOCK,          /* to wait would close a cycle, which `people` names */
+    CELL_MODE_CONFLICT,     /* the owner has asked for this name in another mode */
+    CELL_SLOTS_CONFLICT,    /* holders or waiters of the name asked for another number of slots */
+    CELL_STALE_FENCE,       /* the owner holds the lock with another fence */
+    CELL_TOO_MANY_SESSIONS, /* in all, or of the account */
+    CELL_TOO_MANY_LOCKS,    /* holders and waiters, names or values, in all */
+    CELL_TOO_MANY_WAITERS,  /* for the name */
     /* Of a node, not of the state: */
     CELL_NO_MASTER,   /* this server is not the master; `url` of the master if it is known */
     CELL_UNAVAILABLE, /* the journal does not answer; nothing was done */
@@ -167,14 +169,6 @@ enum cell_result {
     CELL_OVERLOADED,  /* the queue is full; nothing was done */
     CELL_STOPPING,    /* the server stops; nothing was done */
     CELL_RESULTS
-};
-
-enum cell_limit {
-    CELL_LIMIT_NONE,
-    CELL_LIMIT_SESSIONS,
-    CELL_LIMIT_ACCOUNT,
-    CELL_LIMIT_LOCKS,
-    CELL_LIMIT_WAITERS
 };
 
 /* A lock and the label of a session that holds or awaits it. */
@@ -188,7 +182,6 @@ struct cell_person {
 struct cell_verdict {
     enum cell_result result;
     enum cell_mode mode;
-    enum cell_limit limit;
     int64_t fence;     /* of CELL_ACQUIRE, if granted */
     uint32_t slot;     /* of CELL_ACQUIRE, if granted: from 0 to slots - 1 */
     uint32_t position; /* of CELL_ACQUIRE, if CELL_TAKEN: 1 is the next; 0: it has no place */

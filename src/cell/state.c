@@ -100,12 +100,6 @@ static bool text_equals(const char *text, const struct cell_text *other)
     return len == other->len && (len == 0 || memcmp(text, other->data, len) == 0);
 }
 
-static void too_many(struct cell_verdict *v, enum cell_limit limit)
-{
-    v->result = CELL_TOO_MANY;
-    v->limit = limit;
-}
-
 static void apply_open(struct cell_state *s, const struct cell_command *c, struct cell_verdict *v)
 {
     struct session *session = session_find(s, c->session.key);
@@ -115,10 +109,9 @@ static void apply_open(struct cell_state *s, const struct cell_command *c, struc
                        text_equals(session->pub.label, &c->label);
         v->result = is_same ? CELL_DONE : CELL_NO_SESSION;
         v->repeated = is_same;
-    } else if (s->sessions.n >= CELL_SESSIONS_MAX) {
-        too_many(v, CELL_LIMIT_SESSIONS);
-    } else if (c->limit && session_n_of_account(s, c->account) >= c->limit) {
-        too_many(v, CELL_LIMIT_ACCOUNT);
+    } else if (s->sessions.n >= CELL_SESSIONS_MAX ||
+               (c->limit && session_n_of_account(s, c->account) >= c->limit)) {
+        v->result = CELL_TOO_MANY_SESSIONS;
     } else {
         session = session_add(s, &c->session, c->ttl_ms, c->account, c->label);
         session_effect(s, CELL_EFFECT_OPENED, session);
@@ -269,7 +262,7 @@ static bool may_acquire(const struct cell_state *s, const struct cell_command *c
         v->slots = n->slots;
     } else if (state_n_acquisitions(s) >= CELL_ACQUISITIONS_MAX || s->names.n >= CELL_NAMES_MAX ||
                (c->value.len && s->value_bytes + 2 * c->value.len > STATE_VALUES_MAX)) {
-        too_many(v, CELL_LIMIT_LOCKS);
+        v->result = CELL_TOO_MANY_LOCKS;
     } else {
         return true;
     }
@@ -304,7 +297,7 @@ static void apply_acquire(struct cell_state *s, const struct cell_command *c,
         say_taken(s, &a->pub, false, v);
         forget_acquisition(s, a);
     } else if (n->n_waiting + n->passed_over.n >= CELL_WAITERS_MAX) {
-        too_many(v, CELL_LIMIT_WAITERS);
+        v->result = CELL_TOO_MANY_WAITERS;
         forget_acquisition(s, a);
     } else {
         line_add(a);
@@ -376,7 +369,7 @@ static void set_value(struct cell_state *s, const struct cell_command *c, struct
         v->result = CELL_STALE_FENCE;
     } else if (c->value.len > a->pub.name->value_len &&
                s->value_bytes + c->value.len > STATE_VALUES_MAX) {
-        too_many(v, CELL_LIMIT_LOCKS);
+        v->result = CELL_TOO_MANY_LOCKS;
     } else {
         name_set_value(s, a->pub.name, c->value, a->pub.fence);
         state_effect(s, CELL_EFFECT_VALUE, &a->pub);

@@ -185,8 +185,7 @@ static void a_line_has_a_limit(void **state)
         acquire(2, "a", .owner = owner, .agent = owner);
         assert_int_equal(d.verdict.position, i + 1);
     }
-    assert_int_equal(acquire(3, "a")->result, CELL_TOO_MANY);
-    assert_int_equal(d.verdict.limit, CELL_LIMIT_WAITERS);
+    assert_int_equal(acquire(3, "a")->result, CELL_TOO_MANY_WAITERS);
     d.keeps_state = false;
     assert_int_equal(release(2, "a")->result, CELL_DONE);
     assert_int_equal(acquire(3, "a")->position, CELL_WAITERS_MAX);
@@ -203,8 +202,7 @@ static void sessions_have_a_limit(void **state)
         cell_state_clear_effects(d.state);
     }
     cell_state_apply(d.state, &c, &v);
-    assert_int_equal(v.result, CELL_TOO_MANY);
-    assert_int_equal(v.limit, CELL_LIMIT_SESSIONS);
+    assert_int_equal(v.result, CELL_TOO_MANY_SESSIONS);
     assert_int_equal(cell_fixture_ask(&d, CELL_EXPIRE, .session = 7)->result, CELL_DONE);
     cell_state_apply(d.state, &c, &v);
     assert_int_equal(v.result, CELL_DONE);
@@ -246,7 +244,7 @@ static void values_have_a_limit_in_all(void **state)
         if (v.result != CELL_DONE)
             break;
     }
-    assert_int_equal(v.result, CELL_TOO_MANY);
+    assert_int_equal(v.result, CELL_TOO_MANY_LOCKS);
     assert_true(n > 1000);
     assert_int_equal(acquire(2, "without a value")->result, CELL_DONE);
     cell_verdict_close(&v);

@@ -478,8 +478,7 @@ static void an_account_has_so_many_sessions_and_no_more(void **state)
     c.session.key = 21;
     assert_granted(cell_fixture_apply(&d, &c));
     c.session.key = 22;
-    assert_result(cell_fixture_apply(&d, &c), CELL_TOO_MANY);
-    assert_int_equal(d.verdict.limit, CELL_LIMIT_ACCOUNT);
+    assert_result(cell_fixture_apply(&d, &c), CELL_TOO_MANY_SESSIONS);
     c.account = 8;
     assert_granted(cell_fixture_apply(&d, &c));
     cell_fixture_ask(&d, CELL_EXPIRE, .session = 20);

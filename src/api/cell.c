@@ -31,10 +31,6 @@ void cell_get(struct request *r)
 static void transferred(struct request *r)
 {
     struct call *c = call_of(r);
-    if (c->lock.request.verdict.result == CELL_LOST) {
-        answer_problem(r, &problem_no_standby, NULL);
-        return;
-    }
     if (lock_done(c))
         lock_look(c, true, cell_looked_at, look_at_cell);
 }

@@ -109,7 +109,7 @@ static const struct problem outcome_unknown =
 const struct problem problem_no_such_session =
     PROBLEM(404, "no_such_session", "There is no such session",
             "No session has this id.");
-const struct problem problem_no_standby =
+static const struct problem no_standby =
     PROBLEM(409, "no_standby", "There is no server to hand over to",
             "No other server of the cell has reported lately.");
 static const struct problem lock_taken =
@@ -169,6 +169,7 @@ static const struct problem *const cell_problems[CELL_RESULTS] = {
     [CELL_UNKNOWN] = &lock_unknown,
     [CELL_OVERLOADED] = &problem_overloaded,
     [CELL_STOPPING] = &problem_draining,
+    [CELL_NO_STANDBY] = &no_standby,
 };
 
 const struct problem *problem_of_cell(enum cell_result result)

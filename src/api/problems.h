@@ -22,7 +22,5 @@ extern const struct problem problem_key_in_flight;
 extern const struct problem problem_bad_signature;
 /* Likewise: the id of a session is malformed. */
 extern const struct problem problem_no_such_session;
-/* Likewise: the mastership is to be handed over, and there is no other server. */
-extern const struct problem problem_no_standby;
 
 #endif

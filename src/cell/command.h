@@ -168,6 +168,7 @@ enum cell_result {
     CELL_UNKNOWN,     /* the journal does not answer; the command may have been carried out */
     CELL_OVERLOADED,  /* the queue is full; nothing was done */
     CELL_STOPPING,    /* the server stops; nothing was done */
+    CELL_NO_STANDBY,  /* there is no other server to hand the mastership over to */
     CELL_RESULTS
 };
 

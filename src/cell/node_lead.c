@@ -64,7 +64,7 @@ static void note_ask(struct node *n, const struct cell_command *c, int64_t now_u
 static void take_transfer(struct node *n, struct cell_request *r, int64_t now_us)
 {
     if (!report_has_successor(n, now_us)) {
-        node_answer(n, r, CELL_LOST);
+        node_answer(n, r, CELL_NO_STANDBY);
         return;
     }
     requests_push(&n->requests.transfers, r);

@@ -58,7 +58,7 @@ static void redirect(struct call *c, const char *master_url)
 
 void lock_elsewhere(struct call *c, const char *master_url)
 {
-    if (*master_url && strcmp(master_url, call_api(c)->cell_url) != 0)
+    if (*master_url)
         redirect(c, master_url);
     else
         answer_problem(&c->http, problem_of_cell(CELL_NO_MASTER), NULL);
@@ -250,22 +250,13 @@ static void refuse(struct call *c, const struct problem *problem)
     problem_close(&c->http);
 }
 
-/* A server that stops has handed the mastership over, if there was another to take it. */
-static bool is_elsewhere(const struct call *c)
-{
-    const struct cell_request *request = &c->lock.request;
-    enum cell_result result = request->verdict.result;
-    return (result == CELL_NO_MASTER || result == CELL_STOPPING) && *request->master_url &&
-           strcmp(request->master_url, call_api(c)->cell_url) != 0;
-}
-
 bool lock_done(struct call *c)
 {
     const struct cell_request *request = &c->lock.request;
     const struct cell_verdict *v = &request->verdict;
     if (v->result == CELL_DONE)
         return true;
-    if (is_elsewhere(c))
+    if (v->result == CELL_NO_MASTER && *request->master_url)
         redirect(c, request->master_url);
     else
         refuse(c, problem_of_cell(v->result));

@@ -45,9 +45,8 @@ enum stage {
 
 /* What other threads may know of the node. */
 struct shown {
-    enum node_role role;
     bool journal_answers;
-    char master_url[CELL_URL_MAX + 1];
+    char master_url[CELL_URL_MAX + 1]; /* "": none is known, or this server is it */
     char why[256];
 };
 
@@ -89,7 +88,7 @@ struct cell {
 
     struct lock shown_lock;
     struct shown shown;
-    _Atomic enum node_role role; /* a copy */
+    _Atomic enum node_role role; /* of the node, as last shown */
 };
 
 /* ---- answers ---- */
@@ -138,10 +137,8 @@ static void refuse(struct cell *c, struct cell_request *r, enum cell_result resu
         lock_take(&c->shown_lock);
         memcpy(r->master_url, c->shown.master_url, sizeof r->master_url);
         lock_give(&c->shown_lock);
-        if (strcmp(r->master_url, c->url) == 0)
-            r->master_url[0] = '\0';
         if (*r->master_url)
-            result = CELL_NO_MASTER; /* and somebody else is */
+            result = CELL_NO_MASTER; /* it has handed the mastership over */
     }
     r->verdict.result = result;
     give_back(c, r);
@@ -245,9 +242,9 @@ static void on_change(void *context, enum node_role role)
 static void show_shared(struct cell *c, const struct node_status *s)
 {
     lock_take(&c->shown_lock);
-    c->shown.role = s->role;
     c->shown.journal_answers = s->journal_answers;
-    memcpy(c->shown.master_url, s->master_url, sizeof c->shown.master_url);
+    (void)snprintf(c->shown.master_url, sizeof c->shown.master_url, "%s",
+                   strcmp(s->master_url, c->url) == 0 ? "" : s->master_url);
     memcpy(c->shown.why, s->why, sizeof c->shown.why);
     lock_give(&c->shown_lock);
     atomic_store(&c->role, s->role);
@@ -604,8 +601,6 @@ const char *cell_redirect(const struct cell *c, char ret[CELL_URL_MAX + 1])
     lock_take(&writable->shown_lock);
     memcpy(ret, c->shown.master_url, sizeof c->shown.master_url);
     lock_give(&writable->shown_lock);
-    if (strcmp(ret, c->url) == 0)
-        ret[0] = '\0';
     return ret;
 }
 

@@ -84,7 +84,8 @@ struct cell_request {
     /* out */
     struct cell_verdict verdict;
     struct buf out;
-    char master_url[CELL_URL_MAX + 1]; /* CELL_NO_MASTER: where the master is; "": not known */
+    /* CELL_NO_MASTER: where the master is, never this server; "": not known */
+    char master_url[CELL_URL_MAX + 1];
     uint32_t ttl_ms;                   /* KEEPALIVE, OPEN */
     bool is_unclaimed;                 /* ACQUIRE, granted: it counts when the client asks again */
     /* ACQUIRE, granted: this answer grants the lock.  An answer that has to be claimed does not,

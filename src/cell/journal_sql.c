@@ -119,14 +119,16 @@ enum hf_status journal_sql_failure(enum hf_status status, struct hf_err *err)
     return status;
 }
 
-static enum journal_result result_of(enum hf_status status, struct hf_err *err)
+static enum journal_result result_of(enum hf_status status)
 {
-    switch (journal_sql_failure(status, err)) {
+    switch (status) {
     case HF_OK:
         return JOURNAL_DONE;
     case HF_OUTCOME_UNKNOWN:
         return JOURNAL_UNKNOWN;
     case HF_UNAVAILABLE:
+    case HF_STORE_UNAVAILABLE:
+    case HF_CONFLICT:
         return JOURNAL_UNREACHABLE;
     default:
         return JOURNAL_DAMAGED;
@@ -223,9 +225,9 @@ static bool is_current(const struct journal_head *head, const struct journal_man
 
 /* A write has changed nothing, and the reason could not be read: an earlier attempt at it may have
  * succeeded. */
-static enum journal_result not_explained(enum hf_status status, struct hf_err *err)
+static enum journal_result not_explained(enum hf_status status)
 {
-    enum journal_result result = result_of(status, err);
+    enum journal_result result = result_of(status);
     return result == JOURNAL_UNREACHABLE ? JOURNAL_UNKNOWN : result;
 }
 
@@ -270,7 +272,7 @@ enum journal_result journal_sql_read(struct journal *base, int64_t after, struct
         (status = db_query(j->statements[SQL_ENTRIES], args, err)) != HF_OK ||
         (status = head_take(j, &ret->head, err)) != HF_OK ||
         (status = entries_take(j, after, ret, &gap, err)) != HF_OK)
-        return result_of(status, err);
+        return result_of(status);
     if (ret->entries.n == 0 && (gap || ret->head.last > after))
         return JOURNAL_TRIMMED;
     return JOURNAL_DONE;
@@ -288,7 +290,7 @@ static enum journal_result chunk_read(struct journal_sql *j, int64_t part, int64
     if (status == HF_OK)
         status = first_row(stmt, &found, err);
     if (status != HF_OK)
-        return result_of(status, err);
+        return result_of(status);
     if (!found || !db_column_int(stmt, 0)) {
         finish(stmt);
         return JOURNAL_NONE;
@@ -355,10 +357,10 @@ enum journal_result journal_sql_claim(struct journal *base, const struct journal
     journal_sql_begin_call(j);
     enum hf_status status = write_once(j, SQL_CLAIM, args, &changes, err);
     if (status != HF_OK || changes)
-        return result_of(status, err);
+        return result_of(status);
     status = head_read(j, &head, err);
     if (status != HF_OK)
-        return not_explained(status, err);
+        return not_explained(status);
     return is_current(&head, m) ? JOURNAL_FOUND : JOURNAL_DEPOSED;
 }
 
@@ -388,7 +390,7 @@ static enum journal_result why_not_appended(struct journal_sql *j, const struct 
     if (status == HF_OK && !found)
         status = head_read(j, &head, err);
     if (status != HF_OK)
-        return not_explained(status, err);
+        return not_explained(status);
     if (found)
         return JOURNAL_FOUND;
     if (!is_current(&head, m) || index <= head.last)
@@ -413,7 +415,7 @@ enum journal_result journal_sql_append(struct journal *base, const struct journa
     journal_sql_begin_call(j);
     enum hf_status status = write_once(j, SQL_APPEND, args, &changes, err);
     if (status != HF_OK || changes)
-        return result_of(status, err);
+        return result_of(status);
     return why_not_appended(j, m, index, id, err);
 }
 
@@ -430,10 +432,10 @@ enum journal_result journal_sql_put_chunk(struct journal *base, const struct jou
     journal_sql_begin_call(j);
     enum hf_status status = write_once(j, SQL_PUT_CHUNK, args, &changes, err);
     if (status != HF_OK || changes)
-        return result_of(status, err);
+        return result_of(status);
     status = head_read(j, &head, err);
     if (status != HF_OK)
-        return not_explained(status, err);
+        return not_explained(status);
     return is_current(&head, m) ? JOURNAL_DONE : JOURNAL_DEPOSED;
 }
 
@@ -443,7 +445,7 @@ static enum journal_result sweep(struct journal_sql *j, struct hf_err *err)
 {
     int64_t changes;
     enum hf_status status = write_once(j, SQL_SWEEP, NULL, &changes, err);
-    return status == HF_OK ? JOURNAL_DONE : not_explained(status, err);
+    return status == HF_OK ? JOURNAL_DONE : not_explained(status);
 }
 
 enum journal_result journal_sql_point(struct journal *base, const struct journal_mandate *m,
@@ -457,12 +459,12 @@ enum journal_result journal_sql_point(struct journal *base, const struct journal
     journal_sql_begin_call(j);
     enum hf_status status = write_once(j, SQL_POINT, args, &changes, err);
     if (status != HF_OK)
-        return result_of(status, err);
+        return result_of(status);
     if (changes)
         return sweep(j, err);
     status = head_read(j, &head, err);
     if (status != HF_OK)
-        return not_explained(status, err);
+        return not_explained(status);
     if (!is_current(&head, m))
         return JOURNAL_DEPOSED;
     if (head.snapshot == index)
@@ -485,11 +487,11 @@ enum journal_result journal_sql_trim(struct journal *base, const struct journal_
     journal_sql_begin_call(j);
     enum hf_status status = write_once(j, SQL_TRIM, args, &changes, err);
     if (status != HF_OK)
-        return result_of(status, err);
+        return result_of(status);
     if (!changes) {
         status = head_read(j, &head, err);
         if (status != HF_OK)
-            return not_explained(status, err);
+            return not_explained(status);
         if (!is_current(&head, m))
             return JOURNAL_DEPOSED;
     }
@@ -536,5 +538,5 @@ enum journal_result journal_sql_report(struct journal *base, const struct journa
         status = write_once(j, SQL_REPORT_DELETE, who, &changes, err);
     if (status == HF_OK)
         status = reports_read(j, ret, max, ret_n, err);
-    return result_of(status, err);
+    return result_of(status);
 }

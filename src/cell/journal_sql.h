@@ -43,7 +43,7 @@ HF_MUST_USE enum hf_status journal_sql_prepare(struct journal_sql *j, struct hf_
 /* Begins a call: from now on it has its time. */
 void journal_sql_begin_call(struct journal_sql *j);
 void journal_sql_close(struct journal_sql *j);
-/* Turns a failure of the database into one of the journal, both of which are for people. */
+/* Turns the failure to open a database into the failure to open a journal. */
 enum hf_status journal_sql_failure(enum hf_status status, struct hf_err *err);
 
 /* The functions of struct journal_driver. */

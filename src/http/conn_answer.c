@@ -248,7 +248,7 @@ void conn_watch_for_room(struct conn *c)
 bool conn_send_answer(struct conn *c)
 {
     struct request *r = c->request;
-    const size_t head_len = r->answer_head.len, len = response_has_body(r) ? r->answer.len : 0;
+    const size_t head_len = r->answer_head.len, len = answer_has_body(r) ? r->answer.len : 0;
     while (c->sent < head_len + len) {
         struct iovec parts[2];
         int n = 0;
@@ -303,7 +303,7 @@ bool conn_begin_answer(struct conn *c)
     response_write_head(r, c->loop->date);
     server_note_answer(r);
     count_completed(r);
-    if (r->answer.topic && response_has_body(r)) {
+    if (r->answer.topic && answer_has_body(r)) {
         stream_open(c);
         return false;
     }

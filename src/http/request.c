@@ -8,19 +8,14 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/gzip.h"
-#include "base/json_put.h"
 #include "base/random.h"
 #include "http/conn.h"
-#include "http/response.h"
 #include "http/route.h"
 #include "http/server_internal.h"
 #include "http/stream_source.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
-
-const char type_json[] = "application/json";
 
 /* ---- the threads' free lists ---- */
 
@@ -130,7 +125,7 @@ void request_uncount_body(struct request *r)
 
 static void shrink_out(struct request *r)
 {
-    if (r->answer.data != r->out.data || !response_has_body(r))
+    if (r->answer.data != r->out.data || !answer_has_body(r))
         buf_close(&r->out);
     else if (r->out.len >= BODIES_LEN_MIN)
         bodies_share(&r->server->bodies, r);
@@ -298,61 +293,4 @@ const struct buf *request_name(struct request *r, const char *text, size_t len)
         r->name.data[r->name.len++] = '\0';
     }
     return &r->name;
-}
-
-/* ---- answers ---- */
-
-void answer_out(struct request *r, int status, const char *type)
-{
-    r->answer.status = status;
-    r->answer.type = type;
-    r->answer.data = r->out.data;
-    r->answer.len = r->out.len;
-}
-
-void answer_pack(struct request *r)
-{
-    struct buf packed = {0};
-    r->answer.varies = true;
-    if (!gzip_accepted(request_header(r, "Accept-Encoding")))
-        return;
-    gzip_pack(&r->out, &packed);
-    buf_close(&r->out);
-    r->out = packed;
-    r->answer.gzipped = true;
-    r->answer.data = r->out.data;
-    r->answer.len = r->out.len;
-}
-
-void problem_open(struct request *r, const struct problem *problem, const char *detail)
-{
-    r->out.len = 0;
-    problem_write(&r->out, problem, detail, r->id);
-    r->answer.retry_after_ms = problem->retry ? PROBLEM_RETRY_MS : 0;
-    r->answer.status = problem->status;
-}
-
-void problem_close(struct request *r)
-{
-    buf_char(&r->out, '}');
-    answer_out(r, r->answer.status, type_problem);
-}
-
-void answer_problem(struct request *r, const struct problem *problem, const char *detail)
-{
-    const struct http_app *app = r->server->config.app;
-    if (app->refuse) {
-        app->refuse(r, problem, detail);
-        return;
-    }
-    problem_open(r, problem, detail);
-    problem_close(r);
-}
-
-void answer_too_soon(struct request *r, const struct problem *problem, int64_t wait_us)
-{
-    problem_open(r, problem, NULL);
-    r->answer.retry_after_ms = wait_us > 0 ? (wait_us + 999) / 1000 : 1;
-    json_put_int(&r->out, "retry_after_ms", r->answer.retry_after_ms);
-    problem_close(r);
 }

@@ -2,8 +2,6 @@
  * answers is copied as one piece. */
 #include "http/response.h"
 
-#include <string.h>
-
 #include "http/conn.h"
 #include "http/route.h"
 #include "http/server_internal.h"
@@ -47,12 +45,6 @@ static const char *reason_of(int status)
         if (reasons[i].status == status)
             return reasons[i].reason;
     return "Unknown";
-}
-
-bool response_has_body(const struct request *r)
-{
-    return !(r->method && strcmp(r->method, "HEAD") == 0) && r->answer.status != HTTP_NO_CONTENT &&
-           r->answer.status != HTTP_NOT_MODIFIED;
 }
 
 static bool no_store(const struct request *r)

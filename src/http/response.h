@@ -4,8 +4,6 @@
 
 #include "http/request.h"
 
-/* Is the answer's body sent, or only told about? */
-bool response_has_body(const struct request *r);
 /* Writes status line and headers into r->answer_head.  `date` is a whole header line.  Sets
  * r->answer.close if the connection has to end with this answer. */
 void response_write_head(struct request *r, const char *date);

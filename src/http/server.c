@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "http/listen.h"
-#include "http/response.h"
 #include "http/route.h"
 #include "http/server_internal.h"
 
@@ -72,7 +71,7 @@ static void log_request(const struct request *r, int64_t duration_us)
                   "status", LOG_INT(a->status), NULL);
         return;
     }
-    size_t sent = response_has_body(r) ? a->len : 0;
+    size_t sent = answer_has_body(r) ? a->len : 0;
     struct address address;
     char client[ADDRESS_TEXT_SIZE] = "-";
     if (access_address(r, &address))

@@ -1,0 +1,77 @@
+/* What a handler answers with.  The request's answer begins empty; a handler fills it in by itself or
+ * by one of these functions, and response.h makes bytes of it.  On the thread of the request's
+ * connection. */
+#ifndef HF_HTTP_ANSWER_H
+#define HF_HTTP_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "http/problem.h"
+
+#define ETAG_SIZE 32
+
+struct pin;
+struct request;
+struct stream_source;
+
+/* The HTTP statuses that are not problems. */
+enum {
+    HTTP_OK = 200,
+    HTTP_CREATED = 201,
+    HTTP_NO_CONTENT = 204,
+    HTTP_NOT_MODIFIED = 304,
+    HTTP_TEMPORARY_REDIRECT = 307
+};
+
+/* What will be sent.  Status 0: the request has not been answered yet. */
+struct answer {
+    int status;
+    const char *type; /* Content-Type; NULL: no body */
+    const void *data; /* the body, valid until the request is released or `sent` is called */
+    size_t len;       /* of the body */
+    void (*sent)(void *owner); /* called when the body is not needed any more; or NULL */
+    void *owner;
+    struct pin *pin;       /* of a body that other answers share; NULL: it is the request's own */
+    size_t pinned;         /* bytes that are alive while such a body is being sent */
+    const char *why;       /* for the log: the reason of a 500; NULL: not known */
+    const char *allow;     /* header Allow; NULL: none */
+    const char *location;  /* header Location; NULL: none */
+    const char *challenge; /* header WWW-Authenticate; NULL: none */
+    const char *policy;    /* Content-Security-Policy of a page; NULL: nothing may load */
+    const char *headers;   /* further header lines, each of which ends in CRLF; NULL: none */
+    void *topic;           /* the answer is a stream of its changes; see stream.h */
+    const struct stream_source *source; /* of the topic */
+    int64_t after;                      /* where the stream begins */
+    char etag[ETAG_SIZE];               /* header ETag; empty: none */
+    bool replayed;                      /* header Idempotency-Replayed */
+    int64_t retry_after_ms;             /* header Retry-After; 0: none */
+    bool stale;     /* header Holdfast-Stale: the server may have missed changes */
+    bool close;     /* the connection ends with this answer */
+    bool varies;    /* the body depends on Accept-Encoding */
+    bool gzipped;   /* the body is compressed */
+    bool preflight; /* the answer to a browser's OPTIONS */
+    bool reset;     /* nothing is sent: the connection is reset instead */
+};
+
+/* Answers with what is in r->out.  `type` NULL: without a body. */
+void answer_out(struct request *r, int status, const char *type);
+/* Compresses an answer of answer_out if the client accepts gzip.  On the HTTP thread, so it is for
+ * answers of moderate size. */
+void answer_pack(struct request *r);
+/* Answers with a problem.  `detail` NULL: the problem's usual sentence. */
+void answer_problem(struct request *r, const struct problem *problem, const char *detail);
+/* Answers with a problem whose Retry-After is not the usual second. */
+void answer_too_soon(struct request *r, const struct problem *problem, int64_t wait_us);
+/* The same in two parts, for problems with members of their own: problem_open, then
+ * `,"seats":[...]` into r->out, then problem_close. */
+void problem_open(struct request *r, const struct problem *problem, const char *detail);
+void problem_close(struct request *r);
+
+/* Is the answer's body sent, or only told about? */
+bool answer_has_body(const struct request *r);
+
+extern const char type_json[]; /* application/json */
+
+#endif

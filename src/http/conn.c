@@ -39,7 +39,7 @@ static void too_many_parameters(struct request *r)
 static void wrong_parameters(struct request *r)
 {
     char detail[128];
-    hf_check(!route_check_query(r, detail, sizeof detail));
+    hf_check(!request_check_query(r, detail, sizeof detail));
     answer_problem(r, &problem_invalid_request, detail);
 }
 
@@ -197,7 +197,7 @@ static step_fn refusal_of(struct request *r)
     if (r->n_parameters > PARAMETERS_MAX)
         return too_many_parameters;
     char detail[128];
-    if (r->needs != SCOPE_UNSET && !route_check_query(r, detail, sizeof detail))
+    if (r->needs != SCOPE_UNSET && !request_check_query(r, detail, sizeof detail))
         return wrong_parameters;
     return r->head.has_length && r->head.length > r->body_max ? too_large : NULL;
 }
@@ -500,8 +500,3 @@ void conn_due(struct conn *c)
 }
 
 void conn_request_done(struct request *r) { loop_request_done(r->conn->loop, r); }
-
-const struct address *request_peer(const struct request *r)
-{
-    return r->conn->knows_peer ? &r->conn->peer : NULL;
-}

@@ -1,9 +1,10 @@
 /* The life of a request between its connection (conn.c) and the handlers: the free list of each
- * thread, waiting, what the request says, and the answers that every handler gives.  Each function
- * runs on the thread of the request's connection, but for `done`. */
+ * thread, waiting, and what the request says.  Each function runs on the thread of the request's
+ * connection, but for `done`. */
 #include "http/request.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -123,22 +124,6 @@ void request_uncount_body(struct request *r)
     r->body_counted = 0;
 }
 
-static void shrink_out(struct request *r)
-{
-    if (r->answer.data != r->out.data || !answer_has_body(r))
-        buf_close(&r->out);
-    else if (r->out.len >= BODIES_LEN_MIN)
-        bodies_share(&r->server->bodies, r);
-}
-
-void request_shrink(struct request *r)
-{
-    r->server->config.app->release(r);
-    request_uncount_body(r);
-    buf_close(&r->body);
-    shrink_out(r);
-}
-
 /* ---- waiting ---- */
 
 /* On whichever thread did the work. */
@@ -245,9 +230,36 @@ void request_read_head(struct request *r, char *text)
         read_field(r, &h->fields[i]);
 }
 
+/* Does the route list a query parameter of this name?  Only GET and HEAD have parameters. */
+static bool takes(const struct request *r, const char *name)
+{
+    bool reads = strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
+    for (const char *const *known = reads ? r->route->query : NULL; known && *known; known++)
+        if (strcmp(*known, name) == 0)
+            return true;
+    return false;
+}
+
+bool request_check_query(const struct request *r, char *detail, size_t size)
+{
+    for (unsigned i = 0; i < r->n_parameters && !r->route->any_query; i++) {
+        const char *name = r->parameters[i].name;
+        bool twice = false;
+        for (unsigned before = 0; before < i; before++)
+            twice |= strcmp(r->parameters[before].name, name) == 0;
+        if (!twice && takes(r, name))
+            continue;
+        /* The name comes last, since it may be long and may not be UTF-8. */
+        (void)snprintf(detail, size, "query must not have %s: %s",
+                       twice ? "a parameter twice" : "unknown parameters", name);
+        return false;
+    }
+    return true;
+}
+
 const char *request_query(const struct request *r, const char *name)
 {
-    hf_check(route_takes(r, name));
+    hf_check(takes(r, name));
     for (unsigned i = 0; i < r->n_parameters; i++)
         if (strcmp(r->parameters[i].name, name) == 0)
             return r->parameters[i].value;
@@ -293,4 +305,9 @@ const struct buf *request_name(struct request *r, const char *text, size_t len)
         r->name.data[r->name.len++] = '\0';
     }
     return &r->name;
+}
+
+const struct address *request_peer(const struct request *r)
+{
+    return r->conn->knows_peer ? &r->conn->peer : NULL;
 }

@@ -108,6 +108,9 @@ void request_wait_or_gone(struct request *r, struct pending *pending, step_fn th
 /* A query parameter by name, or NULL.  The route lists it.  A parameter without `=` has an empty
  * value. */
 const char *request_query(const struct request *r, const char *name);
+/* Returns true if the route lists every parameter of the request's query and none is there twice.
+ * Otherwise `detail` says which is at fault. */
+bool request_check_query(const struct request *r, char *detail, size_t size);
 /* A header by name, or NULL; of several, the first. */
 const char *request_header(const struct request *r, const char *name);
 /* The values of all headers of a name, in order, but at most the last `max` of them.  Returns how
@@ -136,8 +139,6 @@ struct request *request_take(struct requests *q);
 void request_release(struct requests *q, struct request *r);
 /* The body is not needed any more: gives back its places in budgets. */
 void request_uncount_body(struct request *r);
-/* The answer waits for its client: gives back everything that sending it does not need. */
-void request_shrink(struct request *r);
 /* Fills in the method alone, of a head that is refused. */
 void request_read_method(struct request *r, char *text);
 /* The head has been read, from `text`, in which names and values may now be ended by NUL.  Fills in

@@ -1,7 +1,6 @@
 /* See route.h.  On the request's HTTP thread, when its headers are there. */
 #include "http/route.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "http/server.h"
@@ -83,32 +82,6 @@ static enum scope scope_needed(const struct route *route, step_fn step)
                        : step == route->patch ? route->patch_scope
                                               : route->del_scope;
     return scope == SCOPE_UNSET ? SCOPE_ADMIN : scope;
-}
-
-bool route_takes(const struct request *r, const char *name)
-{
-    bool reads = strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0;
-    for (const char *const *known = reads ? r->route->query : NULL; known && *known; known++)
-        if (strcmp(*known, name) == 0)
-            return true;
-    return false;
-}
-
-bool route_check_query(const struct request *r, char *detail, size_t size)
-{
-    for (unsigned i = 0; i < r->n_parameters && !r->route->any_query; i++) {
-        const char *name = r->parameters[i].name;
-        bool twice = false;
-        for (unsigned before = 0; before < i; before++)
-            twice |= strcmp(r->parameters[before].name, name) == 0;
-        if (!twice && route_takes(r, name))
-            continue;
-        /* The name comes last, since it may be long and may not be UTF-8. */
-        (void)snprintf(detail, size, "query must not have %s: %s",
-                       twice ? "a parameter twice" : "unknown parameters", name);
-        return false;
-    }
-    return true;
 }
 
 void route_find(struct request *r, const struct route *routes, bool streams_only)

@@ -32,11 +32,5 @@ void route_find(struct request *r, const struct route *routes, bool streams_only
 
 /* The handler of a method; NULL: the route does not take it. */
 step_fn route_handler(const struct route *route, const char *method);
-/* Does the route of this request list a query parameter of this name?  Only GET and HEAD have
- * parameters. */
-bool route_takes(const struct request *r, const char *name);
-/* Returns true if the route lists every parameter of the request's query and none is there twice.
- * Otherwise `detail` says which is at fault. */
-bool route_check_query(const struct request *r, char *detail, size_t size);
 
 #endif

@@ -140,13 +140,30 @@ static int64_t check_us(const struct conn *c)
     return stall_us(c) < CHECK_US ? stall_us(c) : CHECK_US;
 }
 
+static void shrink_out(struct request *r)
+{
+    if (r->answer.data != r->out.data || !answer_has_body(r))
+        buf_close(&r->out);
+    else if (r->out.len >= BODIES_LEN_MIN)
+        bodies_share(&r->server->bodies, r);
+}
+
+/* Gives back everything that sending the answer does not need. */
+static void shrink(struct request *r)
+{
+    r->server->config.app->release(r);
+    request_uncount_body(r);
+    buf_close(&r->body);
+    shrink_out(r);
+}
+
 static void begin(struct conn *c)
 {
     struct server *s = c->loop->server;
     struct request *r = c->request;
     struct unsent *u = &r->unsent;
     const int64_t now_us = c->loop->now_us;
-    request_shrink(r);
+    shrink(r);
     c->blocked = true;
     atomic_fetch_add(&s->n_blocked, 1);
     *u = (struct unsent){.conn = c,

@@ -435,7 +435,7 @@ void conn_event(struct conn *c, uint32_t events)
         if (events & EPOLLRDHUP && !c->left)
             conn_note_left(c);
         if (c->left)
-            conn_tell_gone(c->request);
+            request_tell_gone(c->request);
         conn_watch(c, c->left ? 0 : EPOLLRDHUP);
         break;
     case CONN_SEND:
@@ -497,6 +497,13 @@ void conn_due(struct conn *c)
     default:
         conn_close(c);
     }
+}
+
+void conn_take_unread(struct conn *c)
+{
+    conn_unlink_unread(c);
+    if (c->events & EPOLLIN)
+        conn_event(c, EPOLLIN);
 }
 
 void conn_request_done(struct request *r) { loop_request_done(r->conn->loop, r); }

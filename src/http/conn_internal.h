@@ -1,6 +1,6 @@
-/* A connection's parts for one another: conn.c reads requests and takes events, conn_answer.c has
- * sockets, life and answers.  Functions that return bool return false if there is nothing more to
- * be done for this connection in this turn; it may have been freed by then. */
+/* A connection's parts for one another: conn.c takes events and reads requests, conn_answer.c has
+ * steps and answers; below everything that may end a connection, conn_life.c says how it begins and
+ * ends, and conn_io.c has its bytes. */
 #ifndef HF_HTTP_CONN_INTERNAL_H
 #define HF_HTTP_CONN_INTERNAL_H
 
@@ -10,13 +10,27 @@
 #define SECOND_US INT64_C(1000000)
 #define IDLE_US (30 * SECOND_US) /* between requests */
 
+/* ---- conn_io.c ---- */
+
 /* The last call failed only because the socket was not ready, or a signal came. */
 bool conn_must_wait(void);
 /* The time that the connection has for something that usually has `us`. */
 int64_t conn_time_of(const struct conn *c, int64_t us);
+/* Takes it off the loop's list of those that TLS has bytes for, if it is there. */
+void conn_unlink_unread(struct conn *c);
+
+/* ---- conn_life.c ---- */
+
 void conn_give_block(struct conn *c);
-/* Tells the handler of a waiting request, once. */
-void conn_tell_gone(struct request *r);
+void conn_release_request(struct conn *c); /* does nothing if there is none */
+/* Closes it so that the client sees an error and not an end. */
+void conn_reset(struct conn *c);
+
+/* ---- conn_answer.c ----
+ *
+ * Functions that return bool return false if there is nothing more to be done for this connection
+ * in this turn; it may have been freed by then. */
+
 /* The client has ended its direction while nothing is read. */
 void conn_note_left(struct conn *c);
 /* Waits until the client takes some of its answers. */

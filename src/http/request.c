@@ -114,6 +114,13 @@ void request_release(struct requests *q, struct request *r)
     q->n_free++;
 }
 
+void request_count_completed(struct request *r)
+{
+    if (r->accepted && !r->completed)
+        counter_add(&r->server->completed, 1);
+    r->completed = true;
+}
+
 void request_uncount_body(struct request *r)
 {
     if (r->large)
@@ -141,6 +148,14 @@ void request_wait_or_gone(struct request *r, struct pending *pending, step_fn th
 {
     request_wait(r, pending, then);
     r->gone = gone;
+}
+
+void request_tell_gone(struct request *r)
+{
+    step_fn gone = r->gone;
+    r->gone = NULL;
+    if (gone)
+        gone(r);
 }
 
 /* ---- what the request says ---- */

@@ -137,6 +137,10 @@ void request_id_write(struct requests *q, char out[REQUEST_ID_LEN + 1]);
 /* A new request, with an id of its own. */
 struct request *request_take(struct requests *q);
 void request_release(struct requests *q, struct request *r);
+/* The request has been answered, or given up: counts it, once. */
+void request_count_completed(struct request *r);
+/* The client of a request that waits is gone: tells its handler, once. */
+void request_tell_gone(struct request *r);
 /* The body is not needed any more: gives back its places in budgets. */
 void request_uncount_body(struct request *r);
 /* Fills in the method alone, of a head that is refused. */

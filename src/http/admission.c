@@ -1,58 +1,15 @@
 /* See admission.h. */
 #include "http/admission.h"
 
-#include <string.h>
-#include <sys/socket.h>
-
-#include "base/hash.h"
 #include "http/conn.h"
 #include "http/server_internal.h"
 
-#define MOVED_US 1000000 /* a connection that was moved less than this ago is not moved again */
 #define LOOKED_AT 32 /* connections of a slot among which the one that rested longest is closed */
 #define LOOKED_AT_MAX 256 /* if none of these rests */
 #define HEAVY_SHARE 8     /* an address with more than this part of a loop has much of it... */
 #define HEAVY_MIN 8       /* ... and with more connections than this */
-#define NARROW_BYTES 8    /* of an IPv6 address: a /64 */
-#define WIDE_BYTES 6
 
-/* ---- resting ---- */
-
-static void unlist(struct conn *c)
-{
-    struct admission *a = &c->loop->admission;
-    struct place *p = &c->place;
-    *(p->older ? &p->older->place.newer : &a->oldest) = p->newer;
-    *(p->newer ? &p->newer->place.older : &a->newest) = p->older;
-    p->older = p->newer = NULL;
-    p->since_us = 0;
-}
-
-static void list(struct conn *c)
-{
-    struct admission *a = &c->loop->admission;
-    c->place.older = a->newest;
-    c->place.newer = NULL;
-    *(a->newest ? &a->newest->place.newer : &a->oldest) = c;
-    a->newest = c;
-    c->place.since_us = c->loop->now_us;
-}
-
-void admission_rest(struct conn *c)
-{
-    const struct place *p = &c->place;
-    if (p->is_guest || (p->since_us && c->loop->now_us - p->since_us < MOVED_US))
-        return;
-    if (p->since_us)
-        unlist(c);
-    list(c);
-}
-
-void admission_rest_on(struct conn *c)
-{
-    if (!c->place.is_guest && !c->place.since_us)
-        list(c);
-}
+/* ---- who is looked for ---- */
 
 /* A request, or a part of a handshake, that has arrived and has not been read yet is no rest. */
 static bool rests(const struct conn *c)
@@ -79,18 +36,6 @@ static void evict(struct conn *c, enum room room)
         conn_cut(c);
 }
 
-/* ---- addresses ---- */
-
-static size_t prefix_len(const struct address *a, bool wide)
-{
-    return a->v4 ? 4 : wide ? WIDE_BYTES : NARROW_BYTES;
-}
-
-static bool is_same(const struct address *a, const struct address *b, bool wide)
-{
-    return a->v4 == b->v4 && memcmp(a->bytes, b->bytes, prefix_len(a, wide)) == 0;
-}
-
 /* Who is looked for. */
 struct wanted {
     enum room room;
@@ -101,48 +46,20 @@ struct wanted {
 
 static bool is_wanted(const struct conn *c, const struct wanted *w)
 {
-    if (!c->place.since_us || c == w->asks || (w->of && !is_same(&c->peer, w->of, w->wide)))
+    if (!c->place.since_us || c == w->asks || (w->of && !place_is_same(&c->peer, w->of, w->wide)))
         return false;
     if (w->room == ROOM_PLACE)
         return rests(c);
     return has_part(c) && (w->room == ROOM_REQUEST || c->request->body_counted > 0);
 }
 
-/* The slot of an IPv4 address or of an IPv6 /48. */
-static struct admission_slot *slot_of(struct loop *l, const struct address *a)
-{
-    return &l->admission.slots[hash_keyed(a->bytes, prefix_len(a, true)) % ADMISSION_SLOTS];
-}
-
-static void enter_slot(struct conn *c)
-{
-    struct admission_slot *slot = slot_of(c->loop, &c->peer);
-    c->place.before = slot->last;
-    c->place.after = NULL;
-    *(slot->last ? &slot->last->place.after : &slot->first) = c;
-    slot->last = c;
-    slot->n++;
-}
-
-static void leave_slot(struct conn *c)
-{
-    struct admission_slot *slot = slot_of(c->loop, &c->peer);
-    struct place *p = &c->place;
-    *(p->before ? &p->before->place.after : &slot->first) = p->after;
-    *(p->after ? &p->after->place.before : &slot->last) = p->before;
-    slot->n--;
-}
-
-size_t admission_crowd(const struct conn *c)
-{
-    return c->place.is_counted ? slot_of(c->loop, &c->peer)->n : 0;
-}
+/* ---- addresses ---- */
 
 /* Closes the connection of the slot that has rested longest, as far as some of them tell: LOOKED_AT
  * of them, or up to LOOKED_AT_MAX until one is found.  Those that do not count are looked at last
  * the next time.  Whether one rests may take a system call, so only those are asked that would be
  * closed. */
-static bool evict_in(struct admission_slot *slot, const struct wanted *w)
+static bool evict_in(struct place_slot *slot, const struct wanted *w)
 {
     struct conn *found = NULL, *next = slot->first;
     for (int i = 0; next && i < (found ? LOOKED_AT : LOOKED_AT_MAX); i++) {
@@ -150,29 +67,27 @@ static bool evict_in(struct admission_slot *slot, const struct wanted *w)
         next = c->place.after;
         if (found && c->place.since_us >= found->place.since_us)
             continue;
-        if (is_wanted(c, w)) {
+        if (is_wanted(c, w))
             found = c;
-        } else {
-            leave_slot(c);
-            enter_slot(c);
-        }
+        else
+            place_look_later(c);
     }
     if (found)
         evict(found, w->room);
     return found;
 }
 
-static bool is_heavy(const struct admission_slot *slot, size_t n_all)
+static bool is_heavy(const struct place_slot *slot, size_t n_all)
 {
     return slot->n > HEAVY_MIN && slot->n > n_all / HEAVY_SHARE;
 }
 
 /* The slot that has most connections of the loop; *ret_all is how many there are in all of them. */
-static struct admission_slot *find_heaviest(struct loop *l, size_t *ret_all)
+static struct place_slot *find_heaviest(struct loop *l, size_t *ret_all)
 {
-    struct admission_slot *slots = l->admission.slots, *heaviest = slots;
+    struct place_slot *slots = l->places.slots, *heaviest = slots;
     *ret_all = 0;
-    for (size_t i = 0; i < ADMISSION_SLOTS; i++) {
+    for (size_t i = 0; i < PLACE_SLOTS; i++) {
         *ret_all += slots[i].n;
         if (slots[i].n > heaviest->n)
             heaviest = &slots[i];
@@ -186,8 +101,8 @@ static bool evict_of_heaviest(const struct conn *newcomer, bool *ret_only)
 {
     struct loop *l = newcomer->loop;
     size_t n;
-    struct admission_slot *heaviest = find_heaviest(l, &n);
-    struct admission_slot *own = newcomer->place.is_counted ? slot_of(l, &newcomer->peer) : NULL;
+    struct place_slot *heaviest = find_heaviest(l, &n);
+    struct place_slot *own = newcomer->place.is_counted ? place_slot_of(l, &newcomer->peer) : NULL;
     const struct wanted any = {.room = ROOM_PLACE};
     *ret_only = own && is_heavy(own, n);
     return (is_heavy(heaviest, n) && evict_in(heaviest, &any)) ||
@@ -205,7 +120,7 @@ static bool enter_address(struct conn *c)
     struct wanted own = {.room = ROOM_PLACE, .of = &c->peer};
     for (int wide = 0; wide <= !c->peer.v4 && !c->place.is_counted; wide++) {
         own.wide = wide;
-        if (evict_in(slot_of(c->loop, &c->peer), &own))
+        if (evict_in(place_slot_of(c->loop, &c->peer), &own))
             c->place.is_counted = quota_take(s->quotas, &c->peer, QUOTA_CONNECTIONS);
     }
     return c->place.is_counted;
@@ -217,7 +132,7 @@ static bool enter_address(struct conn *c)
  * it, so that each is looked at once. */
 static bool evict_oldest(struct loop *l)
 {
-    for (struct conn *c; (c = l->admission.oldest); unlist(c))
+    for (struct conn *c; (c = l->places.oldest); place_rest_over(c))
         if (rests(c)) {
             evict(c, ROOM_PLACE);
             return true;
@@ -241,10 +156,10 @@ bool admission_make_room(const struct conn *asks, enum room room)
     struct loop *l = asks->loop;
     const struct wanted other = {.room = room, .asks = asks};
     size_t n;
-    struct admission_slot *heaviest = find_heaviest(l, &n);
+    struct place_slot *heaviest = find_heaviest(l, &n);
     if (is_heavy(heaviest, n) && evict_in(heaviest, &other))
         return true;
-    struct conn *c = l->admission.oldest;
+    struct conn *c = l->places.oldest;
     for (int i = 0; c && !is_wanted(c, &other) && i < LOOKED_AT_MAX; i++)
         c = c->place.newer;
     if (!c || !is_wanted(c, &other))
@@ -256,8 +171,8 @@ bool admission_make_room(const struct conn *asks, enum room room)
 static size_t guests_of_address(const struct conn *c)
 {
     size_t n = 0;
-    for (const struct conn *g = c->loop->admission.guests; g; g = g->place.newer)
-        n += g->knows_peer == c->knows_peer && is_same(&g->peer, &c->peer, true);
+    for (const struct conn *g = c->loop->places.guests; g; g = g->place.newer)
+        n += g->knows_peer == c->knows_peer && place_is_same(&g->peer, &c->peer, true);
     return n;
 }
 
@@ -271,49 +186,18 @@ static bool enter_as_guest(struct conn *c)
         atomic_fetch_sub(&s->n_guests, 1);
         return false;
     }
-    struct conn **first = &c->loop->admission.guests;
-    c->place.is_guest = true;
-    c->place.newer = *first;
-    if (*first)
-        (*first)->place.older = c;
-    *first = c;
+    place_enter_as_guest(c);
     return true;
-}
-
-static void give_back_count(struct conn *c)
-{
-    if (c->place.is_counted)
-        quota_give(c->loop->server->quotas, &c->peer, QUOTA_CONNECTIONS);
-    c->place.is_counted = false;
 }
 
 bool admission_enter(struct conn *c)
 {
     bool enters = enter_address(c) && enter_place(c);
     if (!enters)
-        give_back_count(c);
+        place_uncount(c);
     if (!enters && !enter_as_guest(c))
         return false;
-    if (enters && c->place.is_counted)
-        enter_slot(c);
+    if (enters)
+        place_enter(c);
     return true;
-}
-
-void admission_leave(struct conn *c)
-{
-    struct loop *l = c->loop;
-    struct place *p = &c->place;
-    if (p->is_guest) {
-        *(p->older ? &p->older->place.newer : &l->admission.guests) = p->newer;
-        if (p->newer)
-            p->newer->place.older = p->older;
-        atomic_fetch_sub(&l->server->n_guests, 1);
-        return;
-    }
-    if (p->since_us)
-        unlist(c);
-    if (c->place.is_counted)
-        leave_slot(c);
-    give_back_count(c);
-    atomic_fetch_sub(&l->server->n_places, 1);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "http/admission.h"
 #include "http/door.h"
 #include "http/route.h"
 #include "http/server_internal.h"
@@ -150,7 +151,7 @@ static bool take_body(struct conn *c)
     }
     extend_deadline(c);
     conn_watch(c, EPOLLIN);
-    admission_rest_on(c);
+    place_rest_on(c);
     return false;
 }
 
@@ -272,7 +273,7 @@ static bool idle(struct conn *c)
     c->late = false;
     conn_set_deadline(c, conn_time_of(c, IDLE_US));
     conn_watch(c, EPOLLIN);
-    admission_rest(c);
+    place_rest(c);
     return false;
 }
 
@@ -300,7 +301,7 @@ static bool take_head(struct conn *c)
     if (result == PARSE_DONE)
         return begin(c);
     conn_watch(c, EPOLLIN);
-    admission_rest_on(c);
+    place_rest_on(c);
     return false;
 }
 

@@ -24,8 +24,8 @@
 #include <sys/uio.h>
 
 #include "http/address.h"
-#include "http/admission.h"
 #include "http/loop.h"
+#include "http/place.h"
 
 #define CONN_IDLE_BYTES_MAX 512 /* what an idle connection may cost */
 

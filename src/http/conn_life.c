@@ -34,7 +34,7 @@ void conn_start(struct conn *c, struct loop *l)
     c->events = event.events;
     c->state = l->server->config.tls ? CONN_HANDSHAKE : CONN_HEAD;
     conn_set_deadline(c, conn_time_of(c, c->state == CONN_HANDSHAKE ? HANDSHAKE_US : IDLE_US));
-    admission_rest(c);
+    place_rest(c);
     if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, c->fd, &event) != 0)
         conn_close(c); /* the kernel has no memory for it */
 }
@@ -94,7 +94,7 @@ void conn_close(struct conn *c)
     if (c->next)
         c->next->prev = c->prev;
     *(c->prev ? &c->prev->next : &l->conns) = c->next;
-    admission_leave(c);
+    place_leave(c);
     atomic_fetch_sub(&l->server->n_connections, 1);
     atomic_fetch_sub(&l->server->n_fresh, c->has_asked ? 0 : 1);
     gauge_add(l->server->connections, -1);
@@ -115,7 +115,7 @@ void conn_finish(struct conn *c)
     c->state = CONN_LINGER;
     conn_set_deadline(c, conn_time_of(c, LINGER_US));
     conn_watch(c, EPOLLIN);
-    admission_rest_on(c);
+    place_rest_on(c);
 }
 
 /* Closes the socket so that the client sees an error and not an end. */

@@ -41,7 +41,7 @@ static struct conn *find_halted(const struct handshakes *h, int *looks)
     struct conn *found = NULL;
     size_t most = 0;
     for (struct conn *c = h->oldest; c && *looks > 0; c = c->handshake.newer) {
-        size_t crowd = admission_crowd(c);
+        size_t crowd = place_crowd(c);
         if (found && crowd <= most)
             continue;
         --*looks;

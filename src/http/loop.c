@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/wait.h"
+#include "http/admission.h"
 #include "http/conn.h"
 #include "http/listen.h"
 #include "http/server_internal.h"

@@ -16,9 +16,9 @@
 
 #include "base/pending.h"
 #include "base/random.h"
-#include "http/admission.h"
 #include "http/block.h"
 #include "http/handshakes.h"
+#include "http/place.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "http/stream_hub.h"
@@ -43,7 +43,7 @@ struct loop {
     struct requests requests;
     struct conn *conns;  /* all of them */
     struct conn *unread; /* those that TLS has bytes for */
-    struct admission admission;
+    struct loop_places places;
     struct handshakes handshakes;
     struct unsent_list unsent; /* answers that wait for their clients */
     int64_t date_s;

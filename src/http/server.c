@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/wait.h"
+#include "http/admission.h"
 #include "http/listen.h"
 #include "http/route.h"
 #include "http/server_internal.h"

@@ -34,17 +34,17 @@ bool handshakes_step(struct handshakes *h)
     return true;
 }
 
-/* The one that does not go on whose address has most connections, and of these the oldest.  Whether
- * one goes on takes a system call, so only `*looks` of those are asked that would be closed. */
-static struct conn *find_halted(const struct handshakes *h, int *looks)
+/* Whether one goes on takes a system call, so only those are asked that would be closed, and no more
+ * of them than the turn has looks for. */
+static struct conn *find_halted(struct handshakes *h)
 {
     struct conn *found = NULL;
     size_t most = 0;
-    for (struct conn *c = h->oldest; c && *looks > 0; c = c->handshake.newer) {
+    for (struct conn *c = h->oldest; c && h->looks > 0; c = c->handshake.newer) {
         size_t crowd = place_crowd(c);
         if (found && crowd <= most)
             continue;
-        --*looks;
+        h->looks--;
         if (conn_has_unread(c))
             continue;
         found = c;
@@ -53,11 +53,13 @@ static struct conn *find_halted(const struct handshakes *h, int *looks)
     return found;
 }
 
-void handshakes_end_turn(struct handshakes *h)
+void handshakes_begin_turn(struct handshakes *h)
 {
-    int looks = LOOKS_MAX;
-    struct conn *halted;
     h->steps = 0;
-    while (h->n > HANDSHAKES_MAX && (halted = find_halted(h, &looks)))
-        conn_close(halted);
+    h->looks = LOOKS_MAX;
+}
+
+struct conn *handshakes_excess(struct handshakes *h)
+{
+    return h->n > HANDSHAKES_MAX ? find_halted(h) : NULL;
 }

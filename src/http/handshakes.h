@@ -23,6 +23,7 @@ struct handshakes {
     struct conn *oldest, *newest;
     unsigned n;
     unsigned steps; /* in this turn */
+    int looks;      /* that are left in this turn, for connections that do not go on */
 };
 
 /* A connection's part. */
@@ -38,7 +39,10 @@ void handshakes_leave(struct conn *c);
 /* Takes a step, if this turn has another one.  Otherwise the next turn has it: epoll reports the
  * connection again. */
 bool handshakes_step(struct handshakes *h);
-/* At the end of a turn's events, which may be about connections that this closes. */
-void handshakes_end_turn(struct handshakes *h);
+/* Gives the loop's next turn its steps. */
+void handshakes_begin_turn(struct handshakes *h);
+/* At the end of a turn's events, which may be about any connection: one that is to be closed, since
+ * there are too many and it does not go on; NULL: there is none.  Call it again after each. */
+struct conn *handshakes_excess(struct handshakes *h);
 
 #endif

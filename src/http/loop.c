@@ -298,9 +298,11 @@ void loop_turn(struct loop *l, int64_t wait_us)
     int n = wait_epoll(l->epoll_fd, events, EVENTS_MAX, wait_for(l, wait_us));
     l->now_us = clock_monotonic_us(s->config.clock);
     set_date(l);
+    handshakes_begin_turn(&l->handshakes);
     take_events(l, events, n);
     take_unread(l);
-    handshakes_end_turn(&l->handshakes);
+    for (struct conn *c; (c = handshakes_excess(&l->handshakes));)
+        conn_close(c);
     take_arrived(l);
     take_done(l);
     go_on_accepting(l);

@@ -73,19 +73,25 @@ struct unsent_list {
 void unsent_budget_open(struct unsent_budget *b, size_t max, struct metrics *m);
 void unsent_list_open(struct unsent_list *a);
 
-/* The socket takes no more of the connection's answer for now.  The connection may have been cut
- * off when this returns. */
-void unsent_wait(struct conn *c);
+/* ---- unsent.c ---- */
+
+/* The answer begins to wait. */
+void unsent_begin(struct conn *c);
 /* Looks at how much the client has taken; does nothing unless its answer waits. */
 void unsent_look(struct conn *c);
 /* The answer has been sent, or its connection ends; does nothing for one that did not wait. */
 void unsent_over(struct conn *c);
-/* The deadline that unsent_wait set has passed. */
-void unsent_due(struct conn *c);
-
-/* At the end of a turn: keeps to the budget, and cuts off readers of revoked bodies. */
-void unsent_turn(struct loop *l);
 /* When the next turn has to come at the latest; -1: whenever it may. */
 int64_t unsent_next_us(const struct unsent_list *a);
+
+/* ---- unsent_cut.c ---- */
+
+/* The socket takes no more of the connection's answer for now.  The connection may have been cut
+ * off when this returns. */
+void unsent_wait(struct conn *c);
+/* The deadline that unsent_wait set has passed. */
+void unsent_due(struct conn *c);
+/* At the end of a turn: keeps to the budget, and cuts off readers of revoked bodies. */
+void unsent_turn(struct loop *l);
 
 #endif

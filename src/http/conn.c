@@ -214,9 +214,7 @@ static bool begin(struct conn *c)
     r->arrived_us = c->loop->now_us;
     request_read_head(r, b->data + b->at);
     b->at += r->head.len;
-    r->cors_origin = cors_match(s->config.cors, r->origin.data, r->origin.len);
-    if (!r->cors_origin && stream_is_for_own_page(r))
-        r->cors_origin = r->origin.data;
+    r->cors_origin = door_origin(r);
     route_find(r, s->config.app->routes, c->streams_only);
     step_fn refusal = refusal_of(r);
     if (refusal)

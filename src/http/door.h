@@ -17,6 +17,8 @@
 
 #include "http/request.h"
 
+/* The origin of the page that may read the answer; NULL: none may, or none asks. */
+const char *door_origin(const struct request *r);
 /* The step that refuses the request; NULL: it may go on.  The route has been looked up. */
 step_fn door_refusal(const struct request *r);
 

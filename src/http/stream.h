@@ -52,8 +52,6 @@ struct conn;
 struct loop;
 struct stream;
 
-/* Was this request made, on the streams' own port, by a page of the main port? */
-bool stream_is_for_own_page(const struct request *r);
 /* The connection's request has been answered with a topic, and the head is in r->answer_head. */
 void stream_open(struct conn *c);
 void stream_close(struct stream *s); /* with its connection */

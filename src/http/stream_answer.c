@@ -1,7 +1,5 @@
 /* See stream.h: the answer that a stream begins with. */
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/gzip.h"
 #include "http/conn.h"
@@ -38,34 +36,6 @@ bool stream_read_place(struct request *r)
         return false;
     }
     return true;
-}
-
-/* The length of the name in a Host header, without the port. */
-static size_t host_len(const char *host)
-{
-    const char *end = *host == '[' ? strchr(host, ']') : NULL;
-    return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
-}
-
-/* A page of the main port that reads a stream of the streams' own port comes from another origin:
- * is it SCHEME://NAME:PORT, where NAME is the server's name in this request and PORT the main one?
- */
-bool stream_is_for_own_page(const struct request *r)
-{
-    const char *origin = r->origin.data;
-    if (!origin || !r->conn->streams_only) /* of nearly every request */
-        return false;
-    const char *host = request_header(r, "Host");
-    unsigned page_port = r->server->config.page_port, usual = r->server->config.tls ? 443 : 80;
-    char scheme[16], port[16];
-    int scheme_len = snprintf(scheme, sizeof scheme, "%s://", server_scheme(r->server));
-    if (!host || strncmp(origin, scheme, (size_t)scheme_len) != 0)
-        return false;
-    origin += scheme_len;
-    size_t len = host_len(host);
-    (void)snprintf(port, sizeof port, ":%u", page_port);
-    return len > 0 && strncasecmp(origin, host, len) == 0 &&
-           (strcmp(origin + len, port) == 0 || (page_port == usual && origin[len] == '\0'));
 }
 
 bool stream_counts_with(const struct request *r, struct address *ret)

@@ -21,28 +21,7 @@
 
 /* ---- bodies ---- */
 
-static void draining(struct request *r)
-{
-    r->answer.close = true;
-    answer_problem(r, &problem_draining, NULL);
-}
-
 static void too_much_at_once(struct request *r) { answer_problem(r, &problem_overloaded, NULL); }
-
-/* The answer to a guest that is no probe. */
-static void no_place(struct request *r) { answer_problem(r, &problem_overloaded, no_place_detail); }
-
-static void too_many_parameters(struct request *r)
-{
-    answer_problem(r, &problem_invalid_request, "query must have at most 16 parameters");
-}
-
-static void wrong_parameters(struct request *r)
-{
-    char detail[128];
-    hf_check(!request_check_query(r, detail, sizeof detail));
-    answer_problem(r, &problem_invalid_request, detail);
-}
 
 static void too_large(struct request *r)
 {
@@ -175,34 +154,6 @@ static bool answer_expectation(struct conn *c)
 
 /* ---- heads ---- */
 
-/* While the server drains, a stream is opened and ends at once, with the time to come back: a
- * browser whose stream is refused does not try again. */
-static bool may_begin(const struct request *r)
-{
-    return !server_draining(r->server) ||
-           (r->route && (r->route->while_draining || r->route->streams));
-}
-
-/* The step that refuses the request for what its head says; NULL: it may go on. */
-static step_fn refusal_of(struct request *r)
-{
-    step_fn refusal = door_refusal(r);
-    if (refusal)
-        return refusal;
-    if (!access_check(r))
-        return r->step;
-    if (!may_begin(r))
-        return draining;
-    if (r->conn->place.is_guest && !(r->route && r->route->while_draining))
-        return no_place;
-    if (r->n_parameters > PARAMETERS_MAX)
-        return too_many_parameters;
-    char detail[128];
-    if (r->needs != SCOPE_UNSET && !request_check_query(r, detail, sizeof detail))
-        return wrong_parameters;
-    return r->head.has_length && r->head.length > r->body_max ? too_large : NULL;
-}
-
 /* The head is whole: routes the request and checks its access. */
 static bool begin(struct conn *c)
 {
@@ -216,7 +167,9 @@ static bool begin(struct conn *c)
     b->at += r->head.len;
     r->cors_origin = door_origin(r);
     route_find(r, s->config.app->routes, c->streams_only);
-    step_fn refusal = refusal_of(r);
+    step_fn refusal = door_refusal(r);
+    if (!refusal && r->head.has_length && r->head.length > r->body_max)
+        refusal = too_large;
     if (refusal)
         r->step = refusal;
     r->discards = refusal != NULL;

@@ -6,10 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/admission.h"
 #include "http/conn.h"
 #include "http/host.h"
 #include "http/route.h"
 #include "http/server_internal.h"
+
+/* ---- Origin ---- */
 
 /* The length of the name in a Host header, without the port. */
 static size_t host_len(const char *host)
@@ -47,6 +50,8 @@ const char *door_origin(const struct request *r)
     return is_own_page(r) ? r->origin.data : NULL;
 }
 
+/* ---- Host, cross-site ---- */
+
 static void misdirected(struct request *r) { answer_problem(r, &problem_misdirected, NULL); }
 static void cross_site(struct request *r) { answer_problem(r, &problem_cross_site, NULL); }
 
@@ -74,12 +79,56 @@ static bool is_from_other_site(const struct request *r)
             strncasecmp(r->fetch_site.data, cross, sizeof cross - 1) == 0);
 }
 
-step_fn door_refusal(const struct request *r)
+/* ---- the server, the query ---- */
+
+static void draining(struct request *r)
+{
+    r->answer.close = true;
+    answer_problem(r, &problem_draining, NULL);
+}
+
+/* The answer to a guest that is no probe. */
+static void no_place(struct request *r) { answer_problem(r, &problem_overloaded, no_place_detail); }
+
+static void too_many_parameters(struct request *r)
+{
+    answer_problem(r, &problem_invalid_request, "query must have at most 16 parameters");
+}
+
+static void wrong_parameters(struct request *r)
+{
+    char detail[128];
+    hf_check(!request_check_query(r, detail, sizeof detail));
+    answer_problem(r, &problem_invalid_request, detail);
+}
+
+/* While the server drains, a stream is opened and ends at once, with the time to come back: a
+ * browser whose stream is refused does not try again. */
+static bool may_begin(const struct request *r)
+{
+    return !server_draining(r->server) ||
+           (r->route && (r->route->while_draining || r->route->streams));
+}
+
+/* ---- all of it, in order ---- */
+
+step_fn door_refusal(struct request *r)
 {
     const struct server_config *config = &r->server->config;
+    char detail[128];
     if (config->hosts && !is_for_us(r, config->hosts))
         return misdirected;
     if (config->refuses_cross_site && is_from_other_site(r) && !changes_nothing(r))
         return cross_site;
+    if (!access_check(r))
+        return r->step;
+    if (!may_begin(r))
+        return draining;
+    if (r->conn->place.is_guest && !(r->route && r->route->while_draining))
+        return no_place;
+    if (r->n_parameters > PARAMETERS_MAX)
+        return too_many_parameters;
+    if (r->needs != SCOPE_UNSET && !request_check_query(r, detail, sizeof detail))
+        return wrong_parameters;
     return NULL;
 }

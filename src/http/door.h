@@ -1,6 +1,6 @@
-/* What a request must say about where it comes from, before anybody looks at its key or its body:
+/* Whether a request may come in, by its head alone, before its body is read:
  *
- *   head read -> Host -> cross-site -> access -> body -> handler
+ *   head read -> Host -> cross-site -> access -> server drains, guest -> query -> body -> handler
  *
  * A server without keys takes orders from every program that reaches it.  Browsers reach it on
  * behalf of every page that they show, so two headers that pages cannot forge are looked at:
@@ -19,7 +19,8 @@
 
 /* The origin of the page that may read the answer; NULL: none may, or none asks. */
 const char *door_origin(const struct request *r);
-/* The step that refuses the request; NULL: it may go on.  The route has been looked up. */
-step_fn door_refusal(const struct request *r);
+/* The step that refuses the request; NULL: it may go on.  The route has been looked up.  Sets
+ * r->caller. */
+step_fn door_refusal(struct request *r);
 
 #endif

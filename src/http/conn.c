@@ -457,5 +457,3 @@ void conn_take_unread(struct conn *c)
     if (c->events & EPOLLIN)
         conn_event(c, EPOLLIN);
 }
-
-void conn_request_done(struct request *r) { loop_request_done(r->conn->loop, r); }

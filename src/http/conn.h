@@ -102,7 +102,4 @@ void conn_set_deadline(struct conn *c, int64_t after_us);
 /* Has the client sent something that has not been read? */
 bool conn_has_unread(const struct conn *c);
 
-/* On any thread: brings the request back to its loop. */
-void conn_request_done(struct request *r);
-
 #endif

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,59 +20,7 @@
 #define ACCEPTS_A_TURN 64
 #define REST_US 10000 /* when files or memory for new connections have run out */
 
-/* ---- waking ---- */
-
-void loop_wake(struct loop *l)
-{
-    const uint64_t one = 1;
-    if (!atomic_exchange(&l->woken, true))
-        (void)!write(l->wake_fd, &one, sizeof one);
-}
-
-static void wake(struct waker *waker)
-{
-    loop_wake((struct loop *)((char *)waker - offsetof(struct loop, waker)));
-}
-
-void loop_request_done(struct loop *l, struct request *r)
-{
-    struct request *first = atomic_load_explicit(&l->done, memory_order_relaxed);
-    do
-        r->next = first;
-    while (!atomic_compare_exchange_weak_explicit(&l->done, &first, r, memory_order_release,
-                                                  memory_order_relaxed));
-    pending_wake(&l->waker); /* `r` may be gone by now, the loop is not */
-}
-
-static void take_done(struct loop *l)
-{
-    struct request *r = atomic_exchange_explicit(&l->done, NULL, memory_order_acquire);
-    struct request *in_order = NULL;
-    while (r) { /* the last one that was done is the first in the list */
-        struct request *next = r->next;
-        r->next = in_order;
-        in_order = r;
-        r = next;
-    }
-    while (in_order) {
-        struct request *next = in_order->next;
-        conn_resume(in_order->conn);
-        in_order = next;
-    }
-}
-
 /* ---- new connections ---- */
-
-static void hand_over(struct loop *l, struct loop *to, struct conn *c)
-{
-    struct conn *first = atomic_load_explicit(&to->arrived, memory_order_relaxed);
-    do
-        c->next = first;
-    while (!atomic_compare_exchange_weak_explicit(&to->arrived, &first, c, memory_order_release,
-                                                  memory_order_relaxed));
-    if (to != l)
-        loop_wake(to);
-}
 
 static void count_accepted(struct server *s, int n)
 {
@@ -131,7 +78,7 @@ void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool stream
 
 static void take_arrived(struct loop *l)
 {
-    struct conn *c = atomic_exchange_explicit(&l->arrived, NULL, memory_order_acquire);
+    struct conn *c = inbox_take_arrived(&l->inbox);
     while (c) {
         struct conn *next = c->next;
         begin(l, c);
@@ -161,8 +108,10 @@ static void accept_some(struct loop *l, const struct listener *from, int max)
             return;
         }
         count_accepted(s, 1);
-        hand_over(l, &s->loops[l->next_loop++ % s->n_loops],
-                  conn_new(fd, (struct sockaddr *)&peer, from->streams_only));
+        struct loop *to = &s->loops[l->next_loop++ % s->n_loops];
+        inbox_put_arrived(&to->inbox, conn_new(fd, (struct sockaddr *)&peer, from->streams_only));
+        if (to != l)
+            inbox_wake(&to->inbox);
     }
 }
 
@@ -255,11 +204,7 @@ static void take_events(struct loop *l, const struct epoll_event *events, int n)
     for (int i = 0; i < n; i++) {
         void *ptr = events[i].data.ptr;
         if (ptr == l) {
-            uint64_t count;
-            (void)!read(l->wake_fd, &count, sizeof count);
-            /* Before the lists are taken.  An exchange, so that whatever was pushed by a thread
-             * that found the loop woken already is seen now. */
-            (void)atomic_exchange(&l->woken, false);
+            inbox_awake(&l->inbox);
         } else if (is_listener(l->server, ptr)) {
             if (!l->rest_until_us)
                 accept_some(l, ptr, ACCEPTS_A_TURN);
@@ -268,6 +213,16 @@ static void take_events(struct loop *l, const struct epoll_event *events, int n)
         } else {
             conn_event(ptr, events[i].events);
         }
+    }
+}
+
+static void take_done(struct loop *l)
+{
+    struct request *r = inbox_take_done(&l->inbox);
+    while (r) {
+        struct request *next = r->next;
+        conn_resume(r->conn);
+        r = next;
     }
 }
 
@@ -324,9 +279,8 @@ bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
 {
     l->server = server;
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool has_inbox = inbox_open(&l->inbox);
     l->now_us = clock_monotonic_us(server->config.clock);
-    l->waker.wake = wake;
     l->blocks.bytes = &server->block_bytes;
     l->blocks.extra = server->config.app->request_size + 2 * BLOCK_BODY_FREE;
     wheel_open(&l->wheel, l->now_us);
@@ -335,8 +289,8 @@ bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
     streams_open(l);
     set_date(l);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = l};
-    if (l->epoll_fd >= 0 && l->wake_fd >= 0 &&
-        epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &event) == 0)
+    if (l->epoll_fd >= 0 && has_inbox &&
+        epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->inbox.wake_fd, &event) == 0)
         return true;
     (void)hf_err_set(err, HF_INTERNAL, "%s", strerror(errno));
     return false;
@@ -345,7 +299,7 @@ bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
 void loop_close(struct loop *l)
 {
     take_arrived(l);
-    while (atomic_load(&l->done)) /* a step that goes on may be refused at once */
+    while (atomic_load(&l->inbox.done)) /* a step that goes on may be refused at once */
         take_done(l);
     for (struct conn *c = l->conns, *next; c; c = next) {
         next = c->next;
@@ -356,6 +310,5 @@ void loop_close(struct loop *l)
     blocks_close(&l->blocks);
     if (l->epoll_fd >= 0)
         (void)close(l->epoll_fd);
-    if (l->wake_fd >= 0)
-        (void)close(l->wake_fd);
+    inbox_close(&l->inbox);
 }

@@ -14,10 +14,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/pending.h"
 #include "base/random.h"
 #include "http/block.h"
 #include "http/handshakes.h"
+#include "http/inbox.h"
 #include "http/place.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -35,7 +35,7 @@ struct listener {
 
 struct loop {
     struct server *server;
-    int epoll_fd, wake_fd;
+    int epoll_fd;
     pthread_t thread;
     int64_t now_us;
     struct wheel wheel;
@@ -62,11 +62,7 @@ struct loop {
     struct random random; /* see stream.h, "Reconnecting" */
     bool streams_ended;
 
-    /* from other threads */
-    struct waker waker;
-    atomic_bool woken;
-    _Atomic(struct request *) done;
-    _Atomic(struct conn *) arrived;
+    struct loop_inbox inbox; /* from other threads */
 };
 
 bool loop_open(struct loop *l, struct server *server, struct hf_err *err);
@@ -79,8 +75,5 @@ void loop_turn(struct loop *l, int64_t wait_us);
 bool loop_listen(struct loop *l);
 /* Takes a socket over as a new connection of this loop, on the loop's thread. */
 void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool streams_only);
-/* On any thread. */
-void loop_wake(struct loop *l);
-void loop_request_done(struct loop *l, struct request *r);
 
 #endif

@@ -133,8 +133,12 @@ void request_uncount_body(struct request *r)
 
 /* ---- waiting ---- */
 
-/* On whichever thread did the work. */
-static void done(struct pending *pending) { conn_request_done(pending->waiter); }
+/* On whichever thread did the work: brings the request back to its loop. */
+static void done(struct pending *pending)
+{
+    struct request *r = pending->waiter;
+    inbox_put_done(&r->conn->loop->inbox, r);
+}
 
 void request_wait(struct request *r, struct pending *pending, step_fn then)
 {

@@ -216,7 +216,7 @@ void server_free(struct server *s)
 static void wake_all(struct server *s)
 {
     for (unsigned i = 0; i < s->n_loops; i++)
-        loop_wake(&s->loops[i]);
+        inbox_wake(&s->loops[i].inbox);
 }
 
 static void join(struct server *s, unsigned n_threads)

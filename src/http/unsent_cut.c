@@ -43,7 +43,7 @@ static void keep_to_budget(struct loop *l)
         struct loop *oldest = loop_of_oldest(s);
         bool must = bytes > b->max + b->max / 8 && l->unsent.oldest;
         if (oldest && oldest != l && !must) {
-            loop_wake(oldest);
+            inbox_wake(&oldest->inbox);
             return;
         }
         if (!l->unsent.oldest)

@@ -357,7 +357,7 @@ static void the_loop_that_has_the_oldest_answer_gives_it_up(void **state)
     for (int i = 1; i < N; i++)
         open_slow_on(&slow[i], 1);
     assert_int_equal(cuts(CUT_MEMORY), 0); /* the first loop has not had its turn */
-    assert_true(atomic_load(&site.server->loops[0].woken));
+    assert_true(atomic_load(&site.server->loops[0].inbox.woken));
     run_both(2);
     assert_int_equal(cuts(CUT_MEMORY), 1);
     assert_true(counted() <= site.server->unsent.max);

@@ -52,7 +52,7 @@ static void submit_creation(struct call *c, const struct creation *x)
     }
     c->command.kind = CMD_EVENT_CREATE;
     c->command.event_create.def = x->def;
-    if (count_rows(x->def) > ROWS_MANY && !server_admit_large(&c->http)) {
+    if (count_rows(x->def) > ROWS_MANY && !request_admit_large(&c->http)) {
         call_refuse(c, VERDICT_OVERLOADED, NULL);
         return;
     }

@@ -14,7 +14,7 @@
 #include "base/private_file.h"
 #include "http/guesses.h"
 #include "http/request.h"
-#include "http/server.h"
+#include "http/server_internal.h"
 
 #define KEY_LEN_GOOD 16
 #define KEY_LEN_MAX 255
@@ -274,9 +274,8 @@ static void too_many_wrong_keys(struct request *r)
 {
     int64_t wait_us = 0;
     struct address client = client_of(r);
-    (void)quota_allows(server_quotas(r->server), &client, QUOTA_WRONG_KEYS, r->arrived_us,
-                       &wait_us);
-    server_note_too_soon(r->server, QUOTA_WRONG_KEYS);
+    (void)quota_allows(r->server->quotas, &client, QUOTA_WRONG_KEYS, r->arrived_us, &wait_us);
+    counter_add(r->server->traffic.too_soon[QUOTA_WRONG_KEYS], 1);
     r->answer.close = true;
     answer_too_soon(r, &problem_too_many_wrong_keys, wait_us);
 }
@@ -284,8 +283,8 @@ static void too_many_wrong_keys(struct request *r)
 /* Is the caller's key to be judged?  See guesses.h. */
 static bool may_try(struct request *r)
 {
-    struct guesses *guesses = server_guesses(r->server);
-    struct quotas *quotas = server_quotas(r->server);
+    struct guesses *guesses = &r->server->guesses;
+    struct quotas *quotas = r->server->quotas;
     int64_t wait_us;
     if (!r->caller.has_key && !r->caller.refused)
         return true;
@@ -359,9 +358,9 @@ bool access_spend(const struct request *r, enum quota_rate rate, int64_t *ret_wa
     if (!access_is_stranger(r))
         return true;
     struct address client = client_of(r);
-    if (quota_spend(server_quotas(r->server), &client, rate, r->arrived_us, ret_wait_us))
+    if (quota_spend(r->server->quotas, &client, rate, r->arrived_us, ret_wait_us))
         return true;
-    server_note_too_soon(r->server, rate);
+    counter_add(r->server->traffic.too_soon[rate], 1);
     return false;
 }
 
@@ -370,7 +369,7 @@ void access_unspend(const struct request *r, enum quota_rate rate)
     if (!access_is_stranger(r))
         return;
     struct address client = client_of(r);
-    quota_unspend(server_quotas(r->server), &client, rate);
+    quota_unspend(r->server->quotas, &client, rate);
 }
 
 uint64_t access_client(const struct request *r)

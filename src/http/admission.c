@@ -29,7 +29,7 @@ static bool has_part(const struct conn *c)
 /* Memory is short while events are taken, one of which may be about the connection. */
 static void evict(struct conn *c, enum room room)
 {
-    counter_add(c->loop->server->evicted, 1);
+    counter_add(c->loop->server->traffic.evicted, 1);
     if (room == ROOM_PLACE)
         conn_close(c);
     else

@@ -60,7 +60,7 @@ static bool take_part(struct request *r, struct text part)
 {
     bool fits = !r->discards && part.len <= r->body_max - r->body.len;
     size_t len = r->body.len + part.len;
-    if (fits && (len <= BODY_MAX || server_admit_large(r)) && count_body_first(r, len)) {
+    if (fits && (len <= BODY_MAX || request_admit_large(r)) && count_body_first(r, len)) {
         buf_put(&r->body, part.data, part.len);
         return true;
     }
@@ -87,7 +87,7 @@ static bool request_whole(struct conn *c)
 {
     struct request *r = c->request;
     r->accepted = true;
-    counter_add(&r->server->accepted, 1);
+    counter_add(&r->server->traffic.accepted, 1);
     if (!c->has_asked) /* who waits for that must find the request counted */
         atomic_fetch_sub(&r->server->n_fresh, 1);
     c->has_asked = true;

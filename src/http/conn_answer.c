@@ -77,7 +77,7 @@ bool conn_begin_answer(struct conn *c)
         return false;
     }
     response_write_head(r, c->loop->date);
-    server_note_answer(r);
+    traffic_note_answer(r);
     request_count_completed(r);
     if (r->answer.topic && answer_has_body(r)) {
         stream_open(c);

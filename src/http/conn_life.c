@@ -97,7 +97,7 @@ void conn_close(struct conn *c)
     place_leave(c);
     atomic_fetch_sub(&l->server->n_connections, 1);
     atomic_fetch_sub(&l->server->n_fresh, c->has_asked ? 0 : 1);
-    gauge_add(l->server->connections, -1);
+    gauge_add(l->server->traffic.connections, -1);
     free(c);
 }
 

@@ -26,7 +26,7 @@ static void count_accepted(struct server *s, int n)
 {
     atomic_fetch_add(&s->n_connections, (size_t)n);
     atomic_fetch_add(&s->n_fresh, (size_t)n);
-    gauge_add(s->connections, n);
+    gauge_add(s->traffic.connections, n);
 }
 
 /* Tells a client that there is no place for its connection, as far as it can be told without one:
@@ -64,7 +64,7 @@ static void begin(struct loop *l, struct conn *c)
         conn_start(c, l);
         return;
     }
-    counter_add(s->turned_away, 1);
+    counter_add(s->traffic.turned_away, 1);
     turn_away(l, c->fd);
     count_accepted(s, -1);
     free(c);

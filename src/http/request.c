@@ -17,6 +17,7 @@
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
+#define LARGE_MAX 8                        /* requests that may take much memory at once */
 
 /* ---- the threads' free lists ---- */
 
@@ -117,8 +118,18 @@ void request_release(struct requests *q, struct request *r)
 void request_count_completed(struct request *r)
 {
     if (r->accepted && !r->completed)
-        counter_add(&r->server->completed, 1);
+        counter_add(&r->server->traffic.completed, 1);
     r->completed = true;
+}
+
+bool request_admit_large(struct request *r)
+{
+    if (r->large)
+        return true;
+    r->large = atomic_fetch_add(&r->server->large, 1) < LARGE_MAX;
+    if (!r->large)
+        atomic_fetch_sub(&r->server->large, 1);
+    return r->large;
 }
 
 void request_uncount_body(struct request *r)

@@ -75,7 +75,7 @@ struct request {
     size_t drained;      /* bytes read beyond the limit, and not kept */
     int64_t arrived_us;  /* when the head was whole; 0: it never was */
     bool discards;       /* the request has been refused, so its body is not kept */
-    bool large;          /* has one of the few places of server_admit_large */
+    bool large;          /* has one of the few places of request_admit_large */
     bool accepted;       /* arrived whole */
     bool completed;      /* answered, or given up */
     bool waits;          /* for its pending */
@@ -120,6 +120,10 @@ size_t request_headers(const struct request *r, const char *name, const char **o
  * r->name until the next call. */
 const struct buf *request_name(struct request *r, const char *text, size_t len);
 const struct address *request_peer(const struct request *r); /* NULL: its family is not known */
+/* A request that takes much memory (a body beyond BODY_MAX, say) needs one of a few places, which
+ * it keeps to its end, so that the memory of all of them is bounded.  Returns false if none is
+ * free. */
+bool request_admit_large(struct request *r);
 
 /* ---- for the transport ---- */
 

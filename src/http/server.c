@@ -2,7 +2,6 @@
 #include "http/server.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,13 +11,11 @@
 #include "base/wait.h"
 #include "http/admission.h"
 #include "http/listen.h"
-#include "http/route.h"
 #include "http/server_internal.h"
 
 #define CONNECTIONS_MAX 131072
 #define CONNECTIONS_MIN 64
 #define FILES_RESERVED 128    /* database, log; the threads' epoll and eventfd come on top */
-#define LARGE_MAX 8           /* requests that may take much memory at once */
 #define ADDRESSES_KNOWN 32768 /* besides those that have a connection; see quota.h */
 #define IDLE_POLL_US 5000
 #define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
@@ -26,88 +23,6 @@
 #define HANDSHAKES_US 1000    /* for connections that are being made */
 #define LAST_REQUESTS_MS 100  /* for requests that are on their way */
 #define FIRST_REQUEST_MS 1000 /* for that of a connection that was accepted last */
-
-bool server_draining(const struct server *s)
-{
-    return atomic_load_explicit(&s->draining, memory_order_relaxed);
-}
-
-bool server_leaving(const struct server *s)
-{
-    return atomic_load_explicit(&s->leaving, memory_order_relaxed) || server_draining(s);
-}
-
-void *server_context(const struct server *s) { return s->config.app->context; }
-struct access *server_access(const struct server *s) { return s->config.access; }
-const struct cors *server_cors(const struct server *s) { return s->config.cors; }
-struct quotas *server_quotas(const struct server *s) { return s->quotas; }
-const char *server_scheme(const struct server *s) { return s->config.tls ? "https" : "http"; }
-struct guesses *server_guesses(struct server *s) { return &s->guesses; }
-
-void server_note_too_soon(struct server *s, enum quota_rate rate)
-{
-    counter_add(s->too_soon[rate], 1);
-}
-
-/* ---- answers ---- */
-
-/* The method's name for logs, never the client's own bytes. */
-static const char *method_name(const char *method)
-{
-    static const char *const known[] = {"GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS"};
-    for (size_t i = 0; method && i < sizeof known / sizeof *known; i++)
-        if (strcmp(method, known[i]) == 0)
-            return known[i];
-    return "other";
-}
-
-/* Logs the template of the route and never the path, since ids in paths are secrets. */
-static void log_request(const struct request *r, int64_t duration_us)
-{
-    const struct server *s = r->server;
-    const struct answer *a = &r->answer;
-    const char *route = r->route ? r->route->path : "-", *method = method_name(r->method);
-    if (!s->config.request_log || !r->arrived_us) {
-        log_write(LOG_DEBUG, "request", "request_id", r->id, "method", method, "route", route,
-                  "status", LOG_INT(a->status), NULL);
-        return;
-    }
-    size_t sent = answer_has_body(r) ? a->len : 0;
-    struct address address;
-    char client[ADDRESS_TEXT_SIZE] = "-";
-    if (access_address(r, &address))
-        address_text(&address, client);
-    log_write(LOG_INFO, "request", "request_id", r->id, "method", method, "route", route, "status",
-              LOG_INT(a->status), "duration_us", LOG_INT(duration_us), "bytes", LOG_INT(sent),
-              "scope", access_scope_name(s->config.access, &r->caller), "client", client, NULL);
-}
-
-void server_note_answer(const struct request *r)
-{
-    const struct server *s = r->server;
-    const struct answer *a = &r->answer;
-    int64_t duration_us = 0;
-    counter_add(s->answers[a->status / 100], 1);
-    if (r->arrived_us) {
-        duration_us = clock_monotonic_us(s->config.clock) - r->arrived_us;
-        route_metrics_observe(&s->routes, r, duration_us);
-    }
-    if (a->status == problem_internal.status)
-        log_write(LOG_ERROR, "request failed", "request_id", r->id, "route",
-                  r->route ? r->route->path : "-", "why", a->why ? a->why : "", NULL);
-    if (s->config.request_log || log_enabled(LOG_DEBUG))
-        log_request(r, duration_us);
-}
-
-bool server_admit_large(struct request *r)
-{
-    if (r->large)
-        return true;
-    r->large = atomic_fetch_add(&r->server->large, 1) < LARGE_MAX;
-    if (!r->large)
-        atomic_fetch_sub(&r->server->large, 1);
-    return r->large;
-}
 
 void server_log_places(const struct server *s)
 {
@@ -143,54 +58,6 @@ static size_t files_for_connections(unsigned threads, struct hf_err *err)
     return left < CONNECTIONS_MAX ? (size_t)left : CONNECTIONS_MAX;
 }
 
-static void paces_register(struct server *s, struct metrics *m)
-{
-    const char *names[QUOTA_RATES] = {
-        [QUOTA_WRONG_KEYS] = "wrong_keys", [QUOTA_REPLAYS] = "replays"};
-    const char *const *own = s->config.app->paces;
-    for (int i = 0; own && i < QUOTA_APP_MAX; i++)
-        names[QUOTA_OF_APP + i] = own[i];
-    for (int i = 0; i < QUOTA_RATES && names[i]; i++) {
-        char label[64];
-        (void)snprintf(label, sizeof label, "what=\"%s\"", names[i]);
-        s->too_soon[i] =
-            metrics_counter(m, "holdfast_too_many_requests_total", label,
-                            "Requests refused because their address had made too many.");
-    }
-}
-
-static void metrics_register(struct server *s)
-{
-    static const char *const labels[6] = {
-        NULL, NULL, "class=\"2xx\"", "class=\"3xx\"", "class=\"4xx\"", "class=\"5xx\""};
-    struct metrics *m = s->config.metrics;
-    for (int i = 2; i < 6; i++)
-        s->answers[i] = metrics_counter(m, "holdfast_http_requests_total", labels[i],
-                                        "Answers sent, by class of HTTP status.");
-    route_metrics_open(&s->routes, s->config.app->routes, m);
-    s->connections =
-        metrics_gauge(m, "holdfast_http_connections", NULL, "Connections open now, streams too.");
-    gauge_set(metrics_gauge(m, "holdfast_http_connections_max", NULL, "Connections there may be."),
-              (int64_t)s->connections_max);
-    s->turned_away = metrics_counter(m, "holdfast_http_connections_refused_total", NULL,
-                                     "Connections refused because there were too many.");
-    s->evicted = metrics_counter(m, "holdfast_http_connections_evicted_total", NULL,
-                                 "Connections at rest that were closed to make room for others.");
-    paces_register(s, m);
-    guesses_open(&s->guesses, m);
-    s->streams_open = metrics_gauge(m, "holdfast_streams_open", NULL, "Streams open now.");
-    gauge_set(metrics_gauge(m, "holdfast_streams_max", NULL, "Streams there may be."),
-              (int64_t)s->config.streams_max);
-    s->stream_lag =
-        metrics_histogram(m, "holdfast_stream_lag_seconds", NULL,
-                          "Age of the oldest change in a message when a reader was sent it.", 1e-6,
-                          histogram_seconds, histogram_seconds_len);
-    s->messages = metrics_counter(m, "holdfast_stream_messages_total", NULL,
-                                  "Messages begun on streams, each reader's counted.");
-    s->dropped = metrics_counter(m, "holdfast_stream_dropped_total", NULL,
-                                 "Streams cut off because their reader was too slow.");
-}
-
 static void *loop_main(void *arg)
 {
     struct loop *l = arg;
@@ -207,7 +74,7 @@ void server_free(struct server *s)
         if (s->listeners[i].fd >= 0)
             (void)close(s->listeners[i].fd);
     free(s->loops);
-    route_metrics_close(&s->routes);
+    traffic_close(&s->traffic);
     quotas_free(s->quotas);
     guesses_close(&s->guesses);
     free(s);
@@ -260,7 +127,8 @@ struct server *server_new(const struct server_config *config, struct hf_err *err
     s->quotas = quotas_open(s);
     s->listeners[0] = (struct listener){.fd = config->listen_fd};
     s->listeners[1] = (struct listener){.fd = config->stream_fd, .streams_only = true};
-    metrics_register(s);
+    traffic_open(&s->traffic, &s->config, connections_max);
+    guesses_open(&s->guesses, config->metrics);
     unsent_budget_open(&s->unsent, config->answer_bytes_max, config->metrics);
     s->n_loops = config->threads;
     s->loops = hf_alloc(sizeof *s->loops * s->n_loops);
@@ -299,8 +167,8 @@ enum hf_status server_start(const struct server_config *config, struct server **
 /* Reads `completed` first: whatever it counts has been counted in `accepted` before. */
 static bool all_answered(const struct server *s)
 {
-    uint64_t completed = counter_read(&s->completed);
-    return completed >= counter_read(&s->accepted);
+    uint64_t completed = counter_read(&s->traffic.completed);
+    return completed >= counter_read(&s->traffic.accepted);
 }
 
 /* Polls, since this happens once in a server's life and requests then need no lock for it. */

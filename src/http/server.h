@@ -32,7 +32,6 @@
 #include "http/quota.h"
 #include "http/tls.h"
 
-struct guesses;
 struct server;
 
 struct server_config {
@@ -79,17 +78,7 @@ void server_log_places(const struct server *s);
 void *server_context(const struct server *s);
 struct access *server_access(const struct server *s);
 const struct cors *server_cors(const struct server *s);
-struct quotas *server_quotas(const struct server *s);
-struct guesses *server_guesses(struct server *s);
-/* Counts a request that is refused for the pace of its address. */
-void server_note_too_soon(struct server *s, enum quota_rate rate);
 /* Of the URLs of this server: "http" or "https". */
 const char *server_scheme(const struct server *s);
-
-struct request;
-/* A request that takes much memory (a body beyond BODY_MAX, say) needs one of a few places, which
- * it keeps to its end, so that the memory of all of them is bounded.  Returns false if none is
- * free. */
-bool server_admit_large(struct request *r);
 
 #endif

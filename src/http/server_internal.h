@@ -6,7 +6,7 @@
 #include "http/bodies.h"
 #include "http/guesses.h"
 #include "http/loop.h"
-#include "http/route_metrics.h"
+#include "http/traffic.h"
 
 struct server {
     struct server_config config;
@@ -16,7 +16,6 @@ struct server {
     size_t connections_max;
     struct quotas *quotas;
     struct guesses guesses;
-    struct counter *too_soon[QUOTA_RATES]; /* refused for the pace of their address */
 
     atomic_bool leaving;   /* see server_leave */
     atomic_bool closing;   /* the listening sockets are to be closed */
@@ -35,20 +34,12 @@ struct server {
     atomic_size_t body_bytes;    /* of bodies that are not counted with their block */
     _Atomic int large;           /* requests that may take much memory */
 
-    struct counter accepted;    /* requests that arrived whole */
-    struct counter completed;   /* those of them that were answered */
-    struct counter *answers[6]; /* by class of status; 0 and 1 unused */
-    struct gauge *connections, *streams_open;
-    struct route_metrics routes;
-    struct histogram *stream_lag;
-    struct counter *messages, *dropped, *turned_away, *evicted;
+    struct traffic traffic;
 };
 
 /* A server without threads, whose loops the caller runs: for server_start and for tests. */
 struct server *server_new(const struct server_config *config, struct hf_err *err);
 /* Its threads have ended, or it never had any. */
 void server_free(struct server *s);
-/* Counts and logs an answer. */
-void server_note_answer(const struct request *r);
 
 #endif

@@ -117,7 +117,7 @@ bool stream_take_next(struct stream *s, bool *ret_behind)
     if (!s->message)
         return false;
     s->begun_us = s->conn->loop->now_us;
-    counter_add(s->conn->loop->server->messages, 1);
+    counter_add(s->conn->loop->server->traffic.messages, 1);
     return true;
 }
 
@@ -155,7 +155,8 @@ void stream_sent_whole(struct stream *s)
     } else {
         const struct loop *l = s->conn->loop;
         if (s->message->since_us)
-            histogram_observe(l->server->stream_lag, (uint64_t)(l->now_us - s->message->since_us));
+            histogram_observe(l->server->traffic.stream_lag,
+                              (uint64_t)(l->now_us - s->message->since_us));
         message_unref(s->message);
         s->message = NULL;
     }
@@ -185,7 +186,7 @@ struct stream *stream_new(struct conn *c)
     put_text(s, text, true);
     c->stream = s;
     atomic_fetch_add(&l->server->n_streams, 1);
-    gauge_add(l->server->streams_open, 1);
+    gauge_add(l->server->traffic.streams, 1);
     return s;
 }
 
@@ -201,6 +202,6 @@ void stream_close(struct stream *s)
     buf_close(&s->text);
     s->conn->stream = NULL;
     atomic_fetch_sub(&l->server->n_streams, 1);
-    gauge_add(l->server->streams_open, -1);
+    gauge_add(l->server->traffic.streams, -1);
     free(s);
 }

@@ -55,7 +55,7 @@ static size_t send_all(struct stream *s)
             stream_sent_whole(s);
     }
     if (behind) {
-        counter_add(c->loop->server->dropped, 1);
+        counter_add(c->loop->server->traffic.dropped, 1);
         conn_close(c);
     } else if (s->over) {
         conn_finish(c);
@@ -107,7 +107,7 @@ void stream_due(struct stream *s)
         return;
     }
     if (s->blocked) {
-        counter_add(s->conn->loop->server->dropped, 1);
+        counter_add(s->conn->loop->server->traffic.dropped, 1);
         conn_close(s->conn);
         return;
     }
@@ -125,7 +125,7 @@ static bool may_replay(struct subscriber *subscriber)
     if (!s->is_counted ||
         quota_spend(l->server->quotas, &s->client, QUOTA_REPLAYS, l->now_us, &wait_us))
         return true;
-    server_note_too_soon(l->server, QUOTA_REPLAYS);
+    counter_add(l->server->traffic.too_soon[QUOTA_REPLAYS], 1);
     return false;
 }
 
@@ -152,7 +152,7 @@ static void cut_off_slow(struct loop *l)
         next = s->newer;
         if (!pins(s->message) && !pins(s->subscriber.missed))
             continue;
-        counter_add(l->server->dropped, 1);
+        counter_add(l->server->traffic.dropped, 1);
         conn_close(s->conn);
     }
 }

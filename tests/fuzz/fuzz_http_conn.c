@@ -302,7 +302,7 @@ static void nothing_is_left(struct play *p)
     hf_check(site_blocks_in_use(&p->site) == 0 && p->site.bodies == 0);
     hf_check(atomic_load(&s->body_bytes) == 0 && atomic_load(&s->large) == 0);
     hf_check(atomic_load(&s->n_streams) == 0 && p->site.loop->hub.bytes == 0);
-    hf_check(counter_read(&s->accepted) == counter_read(&s->completed));
+    hf_check(counter_read(&s->traffic.accepted) == counter_read(&s->traffic.completed));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -441,7 +441,7 @@ static void an_address_has_its_places_back_when_its_connections_end(void **state
     for (int i = 0; i < 2; i++)
         client_open_from(&two[i], &site, "192.0.2.1");
     assert_true(is_open(&two[0]) && is_open(&two[1]));
-    assert_int_equal(counter_read(site.server->evicted), 0);
+    assert_int_equal(counter_read(site.server->traffic.evicted), 0);
     for (int i = 0; i < 2; i++)
         client_close(&two[i]);
 }

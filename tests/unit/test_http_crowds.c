@@ -135,7 +135,7 @@ static void an_address_has_few_replays(void **state)
     }
     for (int i = 0; i < 8; i++)
         client_close(&clients[i]);
-    assert_int_equal(counter_read(site.server->too_soon[QUOTA_REPLAYS]), 2);
+    assert_int_equal(counter_read(site.server->traffic.too_soon[QUOTA_REPLAYS]), 2);
     site_pass(&site, 2 * SECOND_US);
     join(&clients[0], "192.0.2.1", "?after=3", "");
     assert_true(was_told(&clients[0], "event: change\n"));

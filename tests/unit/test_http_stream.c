@@ -120,7 +120,7 @@ static void a_reader_that_catches_up_misses_nothing(void **state)
         (void)snprintf(id, sizeof id, "id: %d\nevent: change\n", i);
         assert_non_null(memmem(client.in.data, client.in.len, id, strlen(id)));
     }
-    assert_int_equal(site.server->dropped->shards[0].value, 0);
+    assert_int_equal(site.server->traffic.dropped->shards[0].value, 0);
     assert_open(&client);
 }
 

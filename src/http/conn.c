@@ -1,7 +1,6 @@
 /* See conn.h and conn_internal.h: reads requests and takes events. */
 #include "http/conn_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -17,63 +16,8 @@
 #define BODY_BYTES_A_SECOND 65536 /* ... a second longer for each so many bytes of content */
 #define LATE_US (1 * SECOND_US)   /* to read what came before a deadline that has passed */
 #define ANSWERS_A_TURN 32         /* then the others have their turn */
-#define BODIES_BYTES_MAX ((size_t)256 << 20) /* that bodies may take, of all threads */
 
 /* ---- bodies ---- */
-
-static void too_much_at_once(struct request *r) { answer_problem(r, &problem_overloaded, NULL); }
-
-static void too_large(struct request *r)
-{
-    char detail[64];
-    (void)snprintf(detail, sizeof detail, "body must have at most %zu bytes", r->body_max);
-    answer_problem(r, &problem_body_too_large, detail);
-}
-
-/* Does the budget of bodies allow `len` bytes in all for this one? */
-static bool count_body(struct request *r, size_t len)
-{
-    atomic_size_t *all = &r->server->body_bytes;
-    if (len <= BLOCK_BODY_FREE || len <= r->body_counted)
-        return true;
-    size_t more = 2 * len - r->body_counted; /* buffers grow by doubling */
-    if (atomic_fetch_add(all, more) + more > BODIES_BYTES_MAX) {
-        atomic_fetch_sub(all, more);
-        return false;
-    }
-    r->body_counted += more;
-    return true;
-}
-
-/* The same, where other bodies of which only a part has come may have to make room. */
-static bool count_body_first(struct request *r, size_t len)
-{
-    bool counted = count_body(r, len);
-    while (!counted && admission_make_room(r->conn, ROOM_BODIES))
-        counted = count_body(r, len);
-    return counted;
-}
-
-/* Keeps a part of the body, or discards it if the request is or has to be refused.  Returns false
- * if the client goes on sending for too long after that. */
-static bool take_part(struct request *r, struct text part)
-{
-    bool fits = !r->discards && part.len <= r->body_max - r->body.len;
-    size_t len = r->body.len + part.len;
-    if (fits && (len <= BODY_MAX || request_admit_large(r)) && count_body_first(r, len)) {
-        buf_put(&r->body, part.data, part.len);
-        return true;
-    }
-    if (!r->discards) {
-        r->discards = true;
-        r->step = fits ? too_much_at_once : too_large;
-        r->drained = fits ? 0 : len - r->body_max;
-        buf_close(&r->body);
-    } else {
-        r->drained += part.len;
-    }
-    return r->drained <= BODY_DRAIN_MAX;
-}
 
 static bool refuse_unread(struct conn *c)
 {
@@ -118,7 +62,7 @@ static bool take_body(struct conn *c)
             return conn_refuse(c, r->body_state.refusal.problem, r->body_state.refusal.detail);
         hf_check(used > 0);
         b->at += used;
-        if (part.len && !take_part(r, part))
+        if (part.len && !conn_keep_part(r, part))
             return refuse_unread(c);
         if (result == PARSE_DONE)
             return request_whole(c);
@@ -168,8 +112,8 @@ static bool begin(struct conn *c)
     r->cors_origin = door_origin(r);
     route_find(r, s->config.app->routes, c->streams_only);
     step_fn refusal = door_refusal(r);
-    if (!refusal && r->head.has_length && r->head.length > r->body_max)
-        refusal = too_large;
+    if (!refusal)
+        refusal = conn_body_refusal(r);
     if (refusal)
         r->step = refusal;
     r->discards = refusal != NULL;

@@ -1,5 +1,5 @@
-/* A connection's parts for one another: conn.c takes events and reads requests, conn_answer.c has
- * steps and answers; below everything that may end a connection, conn_life.c says how it begins and
+/* A connection's parts for one another: conn.c takes events and reads requests, conn_body.c says
+ * what is kept of their bodies, conn_answer.c has steps and answers; below everything that may end a connection, conn_life.c says how it begins and
  * ends, and conn_io.c has its bytes. */
 #ifndef HF_HTTP_CONN_INTERNAL_H
 #define HF_HTTP_CONN_INTERNAL_H
@@ -25,6 +25,14 @@ void conn_give_block(struct conn *c);
 void conn_release_request(struct conn *c); /* does nothing if there is none */
 /* Closes it so that the client sees an error and not an end. */
 void conn_reset(struct conn *c);
+
+/* ---- conn_body.c ---- */
+
+/* The step that refuses the body for the length that the head says; NULL: it may come. */
+step_fn conn_body_refusal(const struct request *r);
+/* Keeps a part of the body, or discards it if the request is or has to be refused.  Returns false
+ * if the client goes on sending for too long after that. */
+bool conn_keep_part(struct request *r, struct text part);
 
 /* ---- conn_answer.c ----
  *

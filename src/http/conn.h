@@ -1,9 +1,9 @@
 /* A connection: reads requests, has them carried out one at a time, and writes their answers in
  * order.  Runs on the thread of its loop.
  *
- *   HEAD --whole head--> BODY --whole body--> WAIT --answer--> SEND --sent--> HEAD ...
- *                                               `--> STREAM      |`--> LINGER --> closed
- *                                                                `--not taken--> CUT --> closed
+ *   HEAD --whole head--> BODY --whole body--> WAIT --answered--> ANSWER --> SEND --sent--> HEAD ...
+ *                                                                  `--> STREAM |`--> LINGER --> closed
+ *                                                                              `--not taken--> CUT
  *
  * With TLS (tls.h) a connection begins with HANDSHAKE, which has a deadline as a whole.  A client
  * that begins with an HTTP request instead is told so, without TLS.
@@ -34,6 +34,7 @@ enum conn_state {
     CONN_HEAD,      /* between requests, or reading a head */
     CONN_BODY,      /* reading a body */
     CONN_WAIT,      /* a handler runs, or the request waits for its pending */
+    CONN_ANSWER,    /* the request has been answered */
     CONN_SEND,      /* the answer is being sent */
     CONN_STREAM,    /* see stream.h */
     CONN_LINGER,    /* everything has been sent; the rest of what the client sends is discarded */

@@ -1,6 +1,6 @@
-/* A connection's parts for one another: conn.c takes events and reads requests, conn_body.c says
- * what is kept of their bodies, conn_answer.c has steps and answers; below everything that may end a connection, conn_life.c says how it begins and
- * ends, and conn_io.c has its bytes. */
+/* A connection's parts for one another.  conn.c has the way of a request, conn_body.c what is kept of
+ * its body, and conn_tls.c the handshake before the first one.  Below everything that may end a
+ * connection, conn_life.c says how it begins and ends, and conn_io.c has its bytes. */
 #ifndef HF_HTTP_CONN_INTERNAL_H
 #define HF_HTTP_CONN_INTERNAL_H
 
@@ -26,31 +26,18 @@ void conn_release_request(struct conn *c); /* does nothing if there is none */
 /* Closes it so that the client sees an error and not an end. */
 void conn_reset(struct conn *c);
 
-/* ---- conn_body.c ---- */
+/* ---- conn.c, conn_body.c, conn_tls.c ---- */
 
+/* Answers a request of which it is not known, or does not matter any more, where it ends.  Returns
+ * true: the connection goes on with the answer. */
+bool conn_refuse(struct conn *c, const struct problem *problem, const char *detail);
 /* The step that refuses the body for the length that the head says; NULL: it may come. */
 step_fn conn_body_refusal(const struct request *r);
 /* Keeps a part of the body, or discards it if the request is or has to be refused.  Returns false
  * if the client goes on sending for too long after that. */
 bool conn_keep_part(struct request *r, struct text part);
-
-/* ---- conn_answer.c ----
- *
- * Functions that return bool return false if there is nothing more to be done for this connection
+/* Goes on with the handshake.  Returns false if there is nothing more to be done for the connection
  * in this turn; it may have been freed by then. */
-
-/* The client has ended its direction while nothing is read. */
-void conn_note_left(struct conn *c);
-/* Waits until the client takes some of its answers. */
-void conn_watch_for_room(struct conn *c);
-
-/* Has the next step of the request carried out. */
-bool conn_run_step(struct conn *c);
-/* The request has been answered. */
-bool conn_begin_answer(struct conn *c);
-/* Goes on with the answer. */
-bool conn_send_answer(struct conn *c);
-/* Answers a request of which it is not known, or does not matter any more, where it ends. */
-bool conn_refuse(struct conn *c, const struct problem *problem, const char *detail);
+bool conn_shake_hands(struct conn *c);
 
 #endif

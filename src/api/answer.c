@@ -170,7 +170,7 @@ static void answer_stored(struct call *c)
     key->answer = r->out;
     r->out = stored;
     answer_out(r, key->answer_code, stored.len ? type_json : NULL);
-    r->answer.replayed = key->replayed;
+    r->answer.headers.replayed = key->replayed;
 }
 
 void call_answer(struct request *r)

@@ -87,16 +87,16 @@ void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
 {
     struct answer *a = &r->answer;
     const struct buf *body = packed ? &s->packed : &s->text;
-    a->varies = true;
+    a->headers.varies = true;
     a->status = HTTP_OK;
     a->type = type_json;
-    a->gzipped = packed;
+    a->headers.gzipped = packed;
     a->data = body->data;
     a->len = body->len;
-    a->sent = snapshot_sent;
-    a->owner = s;
-    a->pin = &s->pin;
-    a->pinned = s->text.cap + (packed ? s->packed.cap : 0);
+    a->keeper = (struct answer_keeper){.sent = snapshot_sent,
+                                       .owner = s,
+                                       .pin = &s->pin,
+                                       .pinned = s->text.cap + (packed ? s->packed.cap : 0)};
 }
 
 static bool can_exist(int64_t event) { return event > 0 && event <= EVENT_KEY_MAX; }
@@ -150,7 +150,7 @@ struct event *call_event_named(struct call *c, const char *text, size_t len, ste
 
 void call_note_stale(struct call *c)
 {
-    c->http.answer.stale = !engine_ready(call_engine(c), NULL, 0);
+    c->http.answer.headers.stale = !engine_ready(call_engine(c), NULL, 0);
 }
 
 void call_seat_room(struct call *c, size_t n)

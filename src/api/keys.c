@@ -20,7 +20,7 @@ static void key_read(struct request *r)
     else
         buf_lit(&r->out, "null"); /* the answer had no body */
     answer_out(r, HTTP_OK, type_json);
-    r->answer.replayed = true;
+    r->answer.headers.replayed = true;
 }
 
 void keys_get(struct request *r)

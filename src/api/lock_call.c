@@ -53,7 +53,7 @@ static void redirect(struct call *c, const char *master_url)
     put_target(r, &r->out);
     buf_char(&r->out, '\0');
     r->answer.status = HTTP_TEMPORARY_REDIRECT;
-    r->answer.location = r->out.data;
+    r->answer.headers.location = r->out.data;
 }
 
 void lock_elsewhere(struct call *c, const char *master_url)

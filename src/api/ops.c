@@ -82,8 +82,9 @@ void ops_openapi(struct request *r)
 {
     struct answer *a = &r->answer;
     const char *had = request_header(r, "If-None-Match");
-    (void)snprintf(a->etag, sizeof a->etag, "\"%016llx\"", (unsigned long long)document_hash());
-    if (had && text_etag_listed(had, a->etag)) {
+    (void)snprintf(a->headers.etag, sizeof a->headers.etag, "\"%016llx\"",
+                   (unsigned long long)document_hash());
+    if (had && text_etag_listed(had, a->headers.etag)) {
         a->status = HTTP_NOT_MODIFIED;
         return;
     }

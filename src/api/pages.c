@@ -135,7 +135,7 @@ static void settings(struct request *r)
     json_put_text(&r->out, "publishable_key", payments->stripe.publishable_key);
     json_put_text(&r->out, "api", payments->public_api);
     buf_lit(&r->out, "}}");
-    r->answer.headers = CACHE;
+    r->answer.headers.more = CACHE;
     answer_out(r, HTTP_OK, type_json);
 }
 

@@ -68,9 +68,10 @@ static void render_plan(void *context)
 
 static void set_headers(struct answer *a, bool packed)
 {
-    (void)snprintf(a->etag, sizeof a->etag, "%s", packed ? PLAN_ETAG_PACKED : PLAN_ETAG);
-    a->headers = headers_immutable;
-    a->varies = true;
+    (void)snprintf(a->headers.etag, sizeof a->headers.etag, "%s",
+                   packed ? PLAN_ETAG_PACKED : PLAN_ETAG);
+    a->headers.more = headers_immutable;
+    a->headers.varies = true;
 }
 
 /* Takes over the reference. */

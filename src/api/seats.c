@@ -65,11 +65,11 @@ static bool is_known(struct request *r, int64_t seq, bool packed)
 {
     const char *known = request_header(r, "If-None-Match");
     for (int i = 0; known && i < 2; i++) {
-        etag_write(r->answer.etag, seq, i ? !packed : packed);
-        if (text_etag_listed(known, r->answer.etag))
+        etag_write(r->answer.headers.etag, seq, i ? !packed : packed);
+        if (text_etag_listed(known, r->answer.headers.etag))
             return true;
     }
-    r->answer.etag[0] = '\0';
+    r->answer.headers.etag[0] = '\0';
     return false;
 }
 
@@ -77,7 +77,7 @@ static bool is_known(struct request *r, int64_t seq, bool packed)
 static void answer_map(struct request *r, struct snapshot *s, bool packed)
 {
     call_note_stale(call_of(r));
-    etag_write(r->answer.etag, s->seq, packed);
+    etag_write(r->answer.headers.etag, s->seq, packed);
     answer_snapshot(r, s, packed);
 }
 
@@ -103,7 +103,8 @@ static void past_map_read(struct request *r)
     struct snapshot *s = command->map_past.snapshot;
     command->map_past.snapshot = NULL;
     answer_map(r, s, command->map_past.packed);
-    r->answer.etag[0] = '\0'; /* the seq tells this map from others, but not from the map of now */
+    /* The seq tells this map from others, but not from the map of now. */
+    r->answer.headers.etag[0] = '\0';
 }
 
 /* The map at a past moment, which only sellers may see. */
@@ -140,7 +141,7 @@ void seats_map(struct request *r)
     bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
     if (is_known(r, seq, packed)) {
         call_note_stale(c);
-        a->varies = true;
+        a->headers.varies = true;
         a->status = HTTP_NOT_MODIFIED;
         return;
     }

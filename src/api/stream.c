@@ -28,7 +28,7 @@ void events_stream(struct request *r)
     struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_stream);
     if (!e)
         return;
-    if (r->answer.after > seq(e) && engine_is_shared(call_engine(c))) {
+    if (r->answer.stream.after > seq(e) && engine_is_shared(call_engine(c))) {
         c->command.kind = CMD_FOLLOW;
         c->command.event = e;
         call_submit(c, begin_stream);

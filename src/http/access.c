@@ -243,7 +243,7 @@ const char *access_scope_name(const struct access *a, const struct caller *calle
 
 static void refuse_keyless(struct request *r, const char *detail)
 {
-    r->answer.challenge = "Bearer realm=\"holdfast\"";
+    r->answer.headers.challenge = "Bearer realm=\"holdfast\"";
     answer_problem(r, &problem_unauthorized, detail);
 }
 
@@ -256,7 +256,7 @@ static const struct problem problem_wrong_key =
 
 static void key_wrong(struct request *r)
 {
-    r->answer.challenge = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
+    r->answer.headers.challenge = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
     answer_problem(r, &problem_wrong_key, NULL);
 }
 

@@ -27,13 +27,13 @@ void answer_out(struct request *r, int status, const char *type)
 void answer_pack(struct request *r)
 {
     struct buf packed = {0};
-    r->answer.varies = true;
+    r->answer.headers.varies = true;
     if (!gzip_accepted(request_header(r, "Accept-Encoding")))
         return;
     gzip_pack(&r->out, &packed);
     buf_close(&r->out);
     r->out = packed;
-    r->answer.gzipped = true;
+    r->answer.headers.gzipped = true;
     r->answer.data = r->out.data;
     r->answer.len = r->out.len;
 }
@@ -42,7 +42,7 @@ void problem_open(struct request *r, const struct problem *problem, const char *
 {
     r->out.len = 0;
     problem_write(&r->out, problem, detail, r->id);
-    r->answer.retry_after_ms = problem->retry ? PROBLEM_RETRY_MS : 0;
+    r->answer.headers.retry_after_ms = problem->retry ? PROBLEM_RETRY_MS : 0;
     r->answer.status = problem->status;
 }
 
@@ -66,7 +66,7 @@ void answer_problem(struct request *r, const struct problem *problem, const char
 void answer_too_soon(struct request *r, const struct problem *problem, int64_t wait_us)
 {
     problem_open(r, problem, NULL);
-    r->answer.retry_after_ms = wait_us > 0 ? (wait_us + 999) / 1000 : 1;
-    json_put_int(&r->out, "retry_after_ms", r->answer.retry_after_ms);
+    r->answer.headers.retry_after_ms = wait_us > 0 ? (wait_us + 999) / 1000 : 1;
+    json_put_int(&r->out, "retry_after_ms", r->answer.headers.retry_after_ms);
     problem_close(r);
 }

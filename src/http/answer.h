@@ -25,34 +25,49 @@ enum {
     HTTP_TEMPORARY_REDIRECT = 307
 };
 
+/* Header lines that few answers have. */
+struct answer_headers {
+    const char *allow;      /* Allow; NULL: none */
+    const char *location;   /* Location; NULL: none */
+    const char *challenge;  /* WWW-Authenticate; NULL: none */
+    const char *policy;     /* Content-Security-Policy of a page; NULL: nothing may load */
+    const char *more;       /* further lines, each of which ends in CRLF; NULL: none */
+    char etag[ETAG_SIZE];   /* ETag; empty: none */
+    int64_t retry_after_ms; /* Retry-After; 0: none */
+    bool replayed;          /* Idempotency-Replayed */
+    bool stale;             /* Holdfast-Stale: the server may have missed changes */
+    bool varies;            /* the body depends on Accept-Encoding */
+    bool gzipped;           /* the body is compressed */
+    bool preflight;         /* the answer to a browser's OPTIONS */
+};
+
+/* What keeps a body that is not in r->out. */
+struct answer_keeper {
+    void (*sent)(void *owner); /* called when the body is not needed any more; or NULL */
+    void *owner;
+    struct pin *pin; /* of a body that other answers share; NULL: it is the request's own */
+    size_t pinned;   /* bytes that are alive while such a body is being sent */
+};
+
+/* What a stream begins with; see stream.h. */
+struct answer_stream {
+    void *topic; /* the answer is a stream of its changes; NULL: it is not one */
+    const struct stream_source *source;
+    int64_t after; /* where the stream begins */
+};
+
 /* What will be sent.  Status 0: the request has not been answered yet. */
 struct answer {
     int status;
     const char *type; /* Content-Type; NULL: no body */
-    const void *data; /* the body, valid until the request is released or `sent` is called */
+    const void *data; /* the body, valid until the request is released or keeper.sent is called */
     size_t len;       /* of the body */
-    void (*sent)(void *owner); /* called when the body is not needed any more; or NULL */
-    void *owner;
-    struct pin *pin;       /* of a body that other answers share; NULL: it is the request's own */
-    size_t pinned;         /* bytes that are alive while such a body is being sent */
-    const char *why;       /* for the log: the reason of a 500; NULL: not known */
-    const char *allow;     /* header Allow; NULL: none */
-    const char *location;  /* header Location; NULL: none */
-    const char *challenge; /* header WWW-Authenticate; NULL: none */
-    const char *policy;    /* Content-Security-Policy of a page; NULL: nothing may load */
-    const char *headers;   /* further header lines, each of which ends in CRLF; NULL: none */
-    void *topic;           /* the answer is a stream of its changes; see stream.h */
-    const struct stream_source *source; /* of the topic */
-    int64_t after;                      /* where the stream begins */
-    char etag[ETAG_SIZE];               /* header ETag; empty: none */
-    bool replayed;                      /* header Idempotency-Replayed */
-    int64_t retry_after_ms;             /* header Retry-After; 0: none */
-    bool stale;     /* header Holdfast-Stale: the server may have missed changes */
-    bool close;     /* the connection ends with this answer */
-    bool varies;    /* the body depends on Accept-Encoding */
-    bool gzipped;   /* the body is compressed */
-    bool preflight; /* the answer to a browser's OPTIONS */
-    bool reset;     /* nothing is sent: the connection is reset instead */
+    struct answer_keeper keeper;
+    struct answer_headers headers;
+    struct answer_stream stream;
+    const char *why; /* for the log: the reason of a 500; NULL: not known */
+    bool close;      /* the connection ends with this answer */
+    bool reset;      /* nothing is sent: the connection is reset instead */
 };
 
 /* Answers with what is in r->out.  `type` NULL: without a body. */

@@ -16,7 +16,7 @@ struct shared_body {
     struct pin pin;
 };
 
-/* answer.sent */
+/* answer_keeper.sent */
 static void give_back(void *owner)
 {
     struct shared_body *body = owner;
@@ -53,8 +53,6 @@ void bodies_share(struct bodies *b, struct request *r)
     body->n_readers++;
     lock_give(&b->lock);
     a->data = body->bytes.data;
-    a->sent = give_back;
-    a->owner = body;
-    a->pin = &body->pin;
-    a->pinned = body->bytes.cap;
+    a->keeper = (struct answer_keeper){
+        .sent = give_back, .owner = body, .pin = &body->pin, .pinned = body->bytes.cap};
 }

@@ -287,7 +287,7 @@ static bool begin_answer(struct conn *c)
     response_write_head(r, c->loop->date);
     traffic_note_answer(r);
     request_count_completed(r);
-    if (r->answer.topic && answer_has_body(r)) {
+    if (r->answer.stream.topic && answer_has_body(r)) {
         stream_open(c);
         return false;
     }

@@ -47,17 +47,17 @@ void answer_file(struct request *r, const struct static_file *file, const char *
     struct answer *a = &r->answer;
     const char *known = request_header(r, "If-None-Match");
     bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
-    etag_write(a->etag, file, policy, packed);
-    a->varies = true;
-    a->headers = headers;
-    if (known && text_etag_listed(known, a->etag)) {
+    etag_write(a->headers.etag, file, policy, packed);
+    a->headers.varies = true;
+    a->headers.more = headers;
+    if (known && text_etag_listed(known, a->headers.etag)) {
         a->status = HTTP_NOT_MODIFIED;
         return;
     }
     a->status = HTTP_OK;
     a->type = type_of(file->name);
-    a->policy = policy;
-    a->gzipped = packed;
+    a->headers.policy = policy;
+    a->headers.gzipped = packed;
     a->data = packed ? file->packed : file->plain;
     a->len = (size_t)(packed ? file->packed_end - file->packed : file->plain_end - file->plain);
 }

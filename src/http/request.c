@@ -92,12 +92,19 @@ static void keep(struct buf *b)
     b->len = 0;
 }
 
+/* Gives back what the answer has of others. */
+static void release_answer(const struct answer *a)
+{
+    const struct answer_stream *stream = &a->stream;
+    if (a->keeper.sent)
+        a->keeper.sent(a->keeper.owner);
+    if (stream->topic && stream->source->unref) /* nobody reads it: the request was a HEAD */
+        stream->source->unref(stream->topic);
+}
+
 void request_release(struct requests *q, struct request *r)
 {
-    if (r->answer.sent)
-        r->answer.sent(r->answer.owner);
-    if (r->answer.topic && r->answer.source->unref) /* nobody reads it: the request was a HEAD */
-        r->answer.source->unref(r->answer.topic);
+    release_answer(&r->answer);
     q->app->release(r);
     if (q->n_free >= FREE_MAX) {
         request_free(r);

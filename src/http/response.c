@@ -59,7 +59,7 @@ static const char *vary(const struct request *r)
 {
     const struct cors *cors = server_cors(r->server);
     bool by_origin = r->conn->streams_only || (cors->origins && !cors_any(cors));
-    if (r->answer.varies)
+    if (r->answer.headers.varies)
         return by_origin ? "Accept-Encoding, Origin" : "Accept-Encoding";
     return by_origin ? "Origin" : NULL;
 }
@@ -77,7 +77,7 @@ static void put_cors(const struct request *r, struct buf *out)
     if (!r->cors_origin)
         return;
     put(out, "Access-Control-Allow-Origin: ", r->cors_origin);
-    if (!r->answer.preflight) {
+    if (!r->answer.headers.preflight) {
         put(out, "Access-Control-Expose-Headers: ", cors_expose);
         return;
     }
@@ -90,8 +90,8 @@ static void put_type(const struct answer *a, struct buf *out)
 {
     if (!a->type)
         return;
-    if (a->policy)
-        put(out, "Referrer-Policy: no-referrer\r\nContent-Security-Policy: ", a->policy);
+    if (a->headers.policy)
+        put(out, "Referrer-Policy: no-referrer\r\nContent-Security-Policy: ", a->headers.policy);
     else
         buf_lit(out, "Referrer-Policy: no-referrer\r\n"
                      "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
@@ -101,41 +101,41 @@ static void put_type(const struct answer *a, struct buf *out)
 /* Headers that few answers have. */
 static void put_rare(const struct request *r, struct buf *out)
 {
-    const struct answer *a = &r->answer;
+    const struct answer_headers *h = &r->answer.headers;
     const char *varies = vary(r);
     if (varies)
         put(out, "Vary: ", varies);
     put_cors(r, out);
     if (no_store(r))
         buf_lit(out, "Cache-Control: no-store\r\n");
-    if (a->etag[0])
-        put(out, "ETag: ", a->etag);
-    if (a->gzipped)
+    if (h->etag[0])
+        put(out, "ETag: ", h->etag);
+    if (h->gzipped)
         buf_lit(out, "Content-Encoding: gzip\r\n");
-    if (a->allow)
-        put(out, "Allow: ", a->allow);
-    if (a->location)
-        put(out, "Location: ", a->location);
-    if (a->challenge)
-        put(out, "WWW-Authenticate: ", a->challenge);
-    if (a->replayed)
+    if (h->allow)
+        put(out, "Allow: ", h->allow);
+    if (h->location)
+        put(out, "Location: ", h->location);
+    if (h->challenge)
+        put(out, "WWW-Authenticate: ", h->challenge);
+    if (h->replayed)
         buf_lit(out, "Idempotency-Replayed: true\r\n");
-    if (a->stale)
+    if (h->stale)
         buf_lit(out, "Holdfast-Stale: true\r\n");
-    if (a->retry_after_ms) {
+    if (h->retry_after_ms) {
         buf_lit(out, "Retry-After: ");
-        buf_int(out, (a->retry_after_ms + 999) / 1000);
+        buf_int(out, (h->retry_after_ms + 999) / 1000);
         buf_lit(out, "\r\n");
     }
-    if (a->headers)
-        buf_str(out, a->headers);
+    if (h->more)
+        buf_str(out, h->more);
 }
 
 /* How long the body is, and whether the connection goes on. */
 static void put_framing(const struct request *r, struct buf *out)
 {
     const struct answer *a = &r->answer;
-    if (a->topic) {
+    if (a->stream.topic) {
         buf_lit(out, "Cache-Control: no-cache, no-store\r\nX-Accel-Buffering: no\r\n");
         if (r->head.minor > 0)
             buf_lit(out, "Transfer-Encoding: chunked\r\n");
@@ -154,7 +154,8 @@ void response_write_head(struct request *r, const char *date)
 {
     struct answer *a = &r->answer;
     struct buf *out = &r->answer_head;
-    if (a->topic || !r->head.persists || server_leaving(r->server) || r->conn->place.is_guest)
+    if (a->stream.topic || !r->head.persists || server_leaving(r->server) ||
+        r->conn->place.is_guest)
         a->close = true;
     out->len = 0;
     buf_reserve(out, HEAD_ROOM);

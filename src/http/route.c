@@ -29,7 +29,7 @@ static void not_found(struct request *r) { answer_problem(r, &problem_not_found,
 
 static void wrong_method(struct request *r)
 {
-    r->answer.allow = r->route->allow;
+    r->answer.headers.allow = r->route->allow;
     answer_problem(r, &problem_method_not_allowed, NULL);
 }
 
@@ -37,8 +37,8 @@ static void wrong_method(struct request *r)
  * carries tell it whether the page may. */
 static void preflight(struct request *r)
 {
-    r->answer.allow = r->route->allow;
-    r->answer.preflight = true;
+    r->answer.headers.allow = r->route->allow;
+    r->answer.headers.preflight = true;
     answer_out(r, HTTP_NO_CONTENT, NULL);
 }
 
@@ -51,7 +51,7 @@ static bool is_preflight(const struct request *r)
  * have this target. */
 static void about_server(struct request *r)
 {
-    r->answer.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    r->answer.headers.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
     answer_out(r, HTTP_NO_CONTENT, NULL);
 }
 

@@ -170,17 +170,18 @@ struct stream *stream_new(struct conn *c)
     struct request *r = c->request;
     struct stream *s = hf_alloc(sizeof *s);
     *s = (struct stream){.conn = c,
-                         .packed = r->answer.gzipped,
+                         .packed = r->answer.headers.gzipped,
                          .chunked = r->head.minor > 0,
                          .text = r->answer_head};
     r->answer_head = (struct buf){0};
     s->is_counted = stream_counts_with(r, &s->client) &&
                     quota_take(l->server->quotas, &s->client, QUOTA_STREAMS);
-    hub_join(&l->hub, &s->subscriber, r->answer.source, r->answer.topic, r->answer.after);
-    r->answer.topic = NULL; /* the hub has it */
+    hub_join(&l->hub, &s->subscriber, r->answer.stream.source, r->answer.stream.topic,
+             r->answer.stream.after);
+    r->answer.stream.topic = NULL; /* the hub has it */
     /* The id tells a client that is cut off before its first message where it was. */
     char id[32] = "", text[RETRY_TEXT_SIZE];
-    if (r->answer.after == AFTER_NOW)
+    if (r->answer.stream.after == AFTER_NOW)
         (void)snprintf(id, sizeof id, "id: %lld\n", (long long)s->subscriber.seq);
     put_retry(s, id, text);
     put_text(s, text, true);

@@ -27,11 +27,11 @@ static bool read_seq(const char *text, int64_t *ret)
 bool stream_read_place(struct request *r)
 {
     const char *last = request_header(r, "Last-Event-ID"), *after = request_query(r, "after");
-    r->answer.after = AFTER_NOW;
+    r->answer.stream.after = AFTER_NOW;
     if (last) {
-        if (!read_seq(last, &r->answer.after))
-            r->answer.after = AFTER_UNKNOWN;
-    } else if (after && !read_seq(after, &r->answer.after)) {
+        if (!read_seq(last, &r->answer.stream.after))
+            r->answer.stream.after = AFTER_UNKNOWN;
+    } else if (after && !read_seq(after, &r->answer.stream.after)) {
         answer_problem(r, &problem_invalid_request, "after must be a seq");
         return false;
     }
@@ -81,8 +81,8 @@ void answer_stream(struct request *r, const struct stream_source *source, void *
     }
     a->status = HTTP_OK;
     a->type = "text/event-stream";
-    a->topic = topic;
-    a->source = source;
-    a->varies = true;
-    a->gzipped = gzip_accepted(request_header(r, "Accept-Encoding"));
+    a->stream.topic = topic;
+    a->stream.source = source;
+    a->headers.varies = true;
+    a->headers.gzipped = gzip_accepted(request_header(r, "Accept-Encoding"));
 }

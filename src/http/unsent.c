@@ -79,7 +79,7 @@ static int64_t taken_in_all(const struct conn *c)
 static size_t own_bytes(const struct request *r)
 {
     const struct answer *a = &r->answer;
-    return r->out.cap + r->answer_head.cap + (a->sent && !a->pin ? a->len : 0);
+    return r->out.cap + r->answer_head.cap + (a->keeper.sent && !a->keeper.pin ? a->len : 0);
 }
 
 static void shrink_out(struct request *r)
@@ -109,12 +109,12 @@ void unsent_begin(struct conn *c)
     c->blocked = true;
     atomic_fetch_add(&s->n_blocked, 1);
     *u = (struct unsent){.conn = c,
-                         .pin = r->answer.pin,
+                         .pin = r->answer.keeper.pin,
                          .bytes = own_bytes(r),
                          .begun_us = now_us,
                          .moved_us = now_us,
                          .taken_base = taken_in_all(c)};
-    charge(&s->unsent, u->bytes + (u->pin ? pin_take(u->pin, r->answer.pinned) : 0));
+    charge(&s->unsent, u->bytes + (u->pin ? pin_take(u->pin, r->answer.keeper.pinned) : 0));
     list_add(&c->loop->unsent, u);
 }
 

@@ -73,7 +73,7 @@ static int64_t check_us(const struct conn *c)
 static bool fits(const struct conn *c)
 {
     const struct request *r = c->request;
-    size_t bytes = r->unsent.bytes + (r->unsent.pin ? r->answer.pinned : 0);
+    size_t bytes = r->unsent.bytes + (r->unsent.pin ? r->answer.keeper.pinned : 0);
     return bytes <= c->loop->server->unsent.max;
 }
 

@@ -76,11 +76,11 @@ static void answer_order(struct request *r)
     if (retry)
         put_header(headers, "Stripe-Should-Retry", retry);
     buf_char(headers, '\0');
-    r->answer.headers = headers->data;
+    r->answer.headers.more = headers->data;
     r->answer.why = "the sandbox fails on purpose, or is full";
     r->answer.reset = o->resets;
-    r->answer.location = o->location.len ? o->location.data : NULL;
-    r->answer.policy = o->policy.len ? o->policy.data : NULL;
+    r->answer.headers.location = o->location.len ? o->location.data : NULL;
+    r->answer.headers.policy = o->policy.len ? o->policy.data : NULL;
     answer_out(r, o->resets ? 500 : o->status, o->type ? o->type : type_json);
 }
 

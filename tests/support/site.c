@@ -94,8 +94,7 @@ static void bytes(struct request *r)
                                 .type = "text/plain",
                                 .data = b->data,
                                 .len = n,
-                                .sent = bytes_sent,
-                                .owner = b};
+                                .keeper = {.sent = bytes_sent, .owner = b}};
 }
 
 static void shared_sent(void *context) { ((struct site *)context)->n_shared_readers--; }
@@ -108,10 +107,10 @@ static void shared(struct request *r)
                                 .type = "text/plain",
                                 .data = s->shared_body,
                                 .len = SITE_SHARED_LEN,
-                                .sent = shared_sent,
-                                .owner = s,
-                                .pin = &s->shared[r->segment.data[0] == 'b'],
-                                .pinned = SITE_SHARED_LEN};
+                                .keeper = {.sent = shared_sent,
+                                           .owner = s,
+                                           .pin = &s->shared[r->segment.data[0] == 'b'],
+                                           .pinned = SITE_SHARED_LEN}};
 }
 
 static void echo(struct request *r)

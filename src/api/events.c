@@ -180,7 +180,7 @@ void events_get(struct request *r)
     if (!e)
         return;
     c->command.event = e;
-    if (atomic_load_explicit(&e->status, memory_order_relaxed) != EVENT_CANCELLED) {
+    if (atomic_load_explicit(&e->shown.status, memory_order_relaxed) != EVENT_CANCELLED) {
         c->command.kind = CMD_NONE;
         event_answer(r);
         return;

@@ -117,7 +117,7 @@ static void judge_create(struct request *r)
     struct event *e = call_event_named(c, body->event.data, body->event.len, judge_create);
     if (!e)
         return;
-    int32_t max_per_hold = atomic_load_explicit(&e->max_per_hold, memory_order_relaxed);
+    int32_t max_per_hold = atomic_load_explicit(&e->shown.max_per_hold, memory_order_relaxed);
     if (n_places > max_per_hold) {
         refuse_too_many(c, max_per_hold, judge_create);
         return;

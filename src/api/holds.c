@@ -17,7 +17,7 @@
 bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e)
 {
     char detail[80];
-    int64_t max = atomic_load_explicit(&e->hold_ttl_ms, memory_order_relaxed);
+    int64_t max = atomic_load_explicit(&e->shown.hold_ttl_ms, memory_order_relaxed);
     if (ttl_ms <= max)
         return true;
     (void)snprintf(detail, sizeof detail, "ttl_ms must be from %d to the event's %lld",

@@ -54,7 +54,7 @@ static struct snapshot *plain_plan(struct event *e)
     hf_check(gzip_unpack(packed->packed.data, packed->packed.len, SIZE_MAX / 2, &s->text));
     buf_trim(&s->text);
     snapshot_unref(packed);
-    versions_put(e->plain_plans, s, 0);
+    versions_put(e->documents.plain_plans, s, 0);
     return s;
 }
 

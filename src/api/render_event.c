@@ -250,7 +250,8 @@ void render_event(const struct event_def *def, const struct event_terms *terms, 
 {
     struct event_counts counts;
     if (!status)
-        status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
+        status =
+            e ? atomic_load_explicit(&e->shown.status, memory_order_relaxed) : (int)def->status;
     put_fields(def, terms, status, event_def_capacity(def), out);
     if (e) {
         event_read_counts(e, &counts);

@@ -137,7 +137,7 @@ void seats_map(struct request *r)
     if (!e)
         return;
     struct answer *a = &r->answer;
-    int64_t seq = atomic_load_explicit(&e->seq, memory_order_acquire);
+    int64_t seq = atomic_load_explicit(&e->shown.seq, memory_order_acquire);
     bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
     if (is_known(r, seq, packed)) {
         call_note_stale(c);

@@ -8,7 +8,7 @@
 static int64_t seq(const void *topic)
 {
     const struct event *e = topic;
-    return atomic_load_explicit(&e->seq, memory_order_acquire);
+    return atomic_load_explicit(&e->shown.seq, memory_order_acquire);
 }
 
 static void begin_stream(struct request *r)
@@ -74,7 +74,7 @@ static size_t count_kind(const struct changes *c, enum change_kind kind)
 static void put_event(struct event *e, int64_t at_seq, bool is_last, struct buf *out)
 {
     const struct event_terms *terms = event_terms_take(e);
-    int status = atomic_load_explicit(&e->status, memory_order_relaxed);
+    int status = atomic_load_explicit(&e->shown.status, memory_order_relaxed);
     if (is_last) {
         stream_put_head(out, at_seq, "event");
     } else { /* without an id: who reads only this resumes before it */

@@ -143,7 +143,8 @@ static void note_contact(struct worker *w, int64_t before_ms, int64_t now)
 {
     atomic_store_explicit(&w->engine->contact_ms, before_ms, memory_order_relaxed);
     for (size_t i = 0; i < w->decision.events.n; i++)
-        atomic_store_explicit(&w->decision.events.v[i]->confirmed_ms, now, memory_order_relaxed);
+        atomic_store_explicit(&w->decision.events.v[i]->sync.confirmed_ms, now,
+                              memory_order_relaxed);
 }
 
 static enum hf_status lock_and_read(struct worker *w, struct command *const *commands, size_t n,

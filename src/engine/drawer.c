@@ -21,10 +21,10 @@ void drawer_draw(struct event *e, render_map_fn render, int64_t now_us)
     event_keep_snapshot(e, fresh, now_us);
 }
 
-/* No other thread replaces e->snapshot, so this one reads it without the lock. */
+/* No other thread replaces e->documents.map, so this one reads it without the lock. */
 void drawer_pack(struct event *e)
 {
-    struct snapshot *s = e->snapshot;
+    struct snapshot *s = e->documents.map;
     if (atomic_load_explicit(&s->is_packed, memory_order_relaxed))
         return;
     gzip_pack(&s->text, &s->packed);
@@ -35,13 +35,13 @@ void drawer_pack(struct event *e)
  * how long to wait. */
 static bool may_draw(struct event *e, int64_t now_us, int64_t *ret_wait_us)
 {
-    int64_t whole_us = e->draw_at_us > now_us ? e->draw_at_us : now_us;
+    int64_t whole_us = e->documents.draw_at_us > now_us ? e->documents.draw_at_us : now_us;
     int64_t wait_us = whole_us - now_us - (int64_t)(DRAW_AT_ONCE - 1) * DRAW_EVERY_US;
     if (wait_us > 0) {
         *ret_wait_us = wait_us;
         return false;
     }
-    e->draw_at_us = whole_us + DRAW_EVERY_US;
+    e->documents.draw_at_us = whole_us + DRAW_EVERY_US;
     return true;
 }
 
@@ -51,8 +51,8 @@ static bool serve(struct engine *e, struct command *c, bool closing, int64_t *re
 {
     struct event *event = c->event;
     int64_t now_us = clock_monotonic_us(e->config.clock);
-    if (!event->snapshot || event->snapshot->seq < c->snapshot.seq) {
-        bool may = versions_have_room(event->maps, now_us, ret_wait_us) &&
+    if (!event->documents.map || event->documents.map->seq < c->snapshot.seq) {
+        bool may = versions_have_room(event->documents.maps, now_us, ret_wait_us) &&
                    may_draw(event, now_us, ret_wait_us);
         if (!may && !closing)
             return false;
@@ -60,7 +60,7 @@ static bool serve(struct engine *e, struct command *c, bool closing, int64_t *re
     }
     if (c->snapshot.packed)
         drawer_pack(event);
-    c->snapshot.snapshot = snapshot_ref(event->snapshot);
+    c->snapshot.snapshot = snapshot_ref(event->documents.map);
     c->verdict = VERDICT_OK;
     return true;
 }

@@ -45,7 +45,7 @@ static bool is_sold_out(const struct engine *e, const struct event *event, struc
         if (s->available < op->areas[i].quantity)
             return true;
     }
-    s->available = atomic_load_explicit(&event->counts[SEAT_AVAILABLE], memory_order_relaxed);
+    s->available = atomic_load_explicit(&event->shown.counts[SEAT_AVAILABLE], memory_order_relaxed);
     s->short_area = -1;
     /* For some seats only, `available` would have to be another number. */
     bool anywhere =
@@ -57,7 +57,7 @@ static bool is_sold_out(const struct engine *e, const struct event *event, struc
 static bool is_fresh(const struct engine *e, const struct event *event, int64_t now)
 {
     return !e->has_others ||
-           now - atomic_load_explicit(&event->confirmed_ms, memory_order_relaxed) < FRESH_MS;
+           now - atomic_load_explicit(&event->sync.confirmed_ms, memory_order_relaxed) < FRESH_MS;
 }
 
 /* Lists the seats that are taken.  Returns true if one of them is certain to stay taken. */
@@ -81,9 +81,9 @@ static bool is_taken(const struct event *event, struct hold_create *op, int64_t 
 /* Is the event plainly on sale?  If it is not, the worker says why. */
 static bool is_on_sale(const struct event *e, int64_t now)
 {
-    int64_t opens_at = atomic_load_explicit(&e->sales_open_at, memory_order_relaxed);
-    int64_t closes_at = atomic_load_explicit(&e->sales_close_at, memory_order_relaxed);
-    return atomic_load_explicit(&e->status, memory_order_relaxed) == EVENT_OPEN &&
+    int64_t opens_at = atomic_load_explicit(&e->shown.sales_open_at, memory_order_relaxed);
+    int64_t closes_at = atomic_load_explicit(&e->shown.sales_close_at, memory_order_relaxed);
+    return atomic_load_explicit(&e->shown.status, memory_order_relaxed) == EVENT_OPEN &&
            now >= opens_at && (!closes_at || now < closes_at);
 }
 

@@ -62,7 +62,7 @@ static void wake(struct follower *f)
 void follower_announce(struct engine *e, struct event *event)
 {
     struct follower *f = e->follower;
-    if (!f || atomic_exchange(&event->announced, true))
+    if (!f || atomic_exchange(&event->sync.announced, true))
         return; /* without threads (engine_open) there is no follower */
     pthread_mutex_lock(&f->lock);
     *vec_push(&f->changed) = event_share(event);
@@ -85,10 +85,10 @@ static bool notify_some(struct follower *f, bool hello, struct hf_err *err)
     pthread_mutex_lock(&f->lock);
     while (f->changed.n && len < TEXT_MAX) {
         struct event *event = f->changed.v[--f->changed.n];
-        atomic_store(&event->announced,
+        atomic_store(&event->sync.announced,
                      false); /* before seq is read: later changes announce again */
         len += (size_t)snprintf(text + len, sizeof text - len, " %" PRId64 ":%" PRId64,
-                                event->def->id.key, atomic_load(&event->seq));
+                                event->def->id.key, atomic_load(&event->shown.seq));
         event_give(event);
     }
     pthread_mutex_unlock(&f->lock);
@@ -109,7 +109,7 @@ static bool has_changes(struct follower *f)
 /* The caller has pinned the event. */
 static void ask_to_follow(struct follower *f, struct event *event)
 {
-    if (atomic_exchange(&event->following, true))
+    if (atomic_exchange(&event->sync.following, true))
         return;
     struct command *c = hf_alloc(sizeof *c);
     c->kind = CMD_FOLLOW;
@@ -135,7 +135,7 @@ static void read_line(struct follower *f, char *line)
         if (!colon)
             continue;
         struct event *event = engine_event_peek(f->engine, strtoll(word, NULL, 10));
-        if (event && strtoll(colon + 1, NULL, 10) > atomic_load(&event->seq))
+        if (event && strtoll(colon + 1, NULL, 10) > atomic_load(&event->shown.seq))
             ask_to_follow(f, event);
         event_give(event);
     }
@@ -161,10 +161,10 @@ static bool compare(struct follower *f, struct event *const *events, size_t n, s
     if (ledger_clocks_read(f->ledger, rows, n, err) != HF_OK)
         return false;
     for (size_t i = 0; i < n; i++) {
-        if (rows[i].seq > atomic_load(&events[i]->seq))
+        if (rows[i].seq > atomic_load(&events[i]->shown.seq))
             ask_to_follow(f, events[i]);
-        else if (before > atomic_load_explicit(&events[i]->confirmed_ms, memory_order_relaxed))
-            atomic_store_explicit(&events[i]->confirmed_ms, before, memory_order_relaxed);
+        else if (before > atomic_load_explicit(&events[i]->sync.confirmed_ms, memory_order_relaxed))
+            atomic_store_explicit(&events[i]->sync.confirmed_ms, before, memory_order_relaxed);
     }
     return true;
 }

@@ -55,17 +55,17 @@ static bool wants_room(const struct worker *w)
 
 void idle_installed(struct worker *w, struct event *e)
 {
-    e->used_us = monotonic_us(w);
+    e->usage.last_us = monotonic_us(w);
     show(w, w->idle.n + 1, w->idle.bytes + (int64_t)event_memory(e));
 }
 
 static void note_uses(struct event *e, int64_t now_us)
 {
-    uint64_t pins = atomic_load_explicit(&e->slot->pins, memory_order_relaxed);
-    e->uses_lately = slot_uses(pins) - e->uses_seen;
-    e->uses_seen = slot_uses(pins);
-    if (e->uses_lately || slot_pins(pins))
-        e->used_us = now_us;
+    uint64_t pins = atomic_load_explicit(&e->registered.slot->pins, memory_order_relaxed);
+    e->usage.lately = slot_uses(pins) - e->usage.seen;
+    e->usage.seen = slot_uses(pins);
+    if (e->usage.lately || slot_pins(pins))
+        e->usage.last_us = now_us;
 }
 
 static bool let_leave(struct worker *w, struct event *e)
@@ -87,7 +87,7 @@ static void look(struct worker *w, int64_t now_us, int64_t idle_us, struct loade
         struct event *e = r->loaded.v[i];
         note_uses(e, now_us);
         bytes += (int64_t)event_memory(e);
-        if (!e->n_holds && now_us - e->used_us >= idle_us)
+        if (!e->n_holds && now_us - e->usage.last_us >= idle_us)
             *vec_push(&ret->events) = e;
     }
     show(w, (int64_t)r->loaded.n, bytes);
@@ -96,9 +96,9 @@ static void look(struct worker *w, int64_t now_us, int64_t idle_us, struct loade
 static int by_use(const void *a, const void *b)
 {
     const struct event *x = *(struct event *const *)a, *y = *(struct event *const *)b;
-    if (x->used_us != y->used_us)
-        return x->used_us < y->used_us ? -1 : 1;
-    return (x->uses_lately > y->uses_lately) - (x->uses_lately < y->uses_lately);
+    if (x->usage.last_us != y->usage.last_us)
+        return x->usage.last_us < y->usage.last_us ? -1 : 1;
+    return (x->usage.lately > y->usage.lately) - (x->usage.lately < y->usage.lately);
 }
 
 /* Lets the listed events leave, in their order.  With `for_room` it stops when there is enough.

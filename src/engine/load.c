@@ -234,7 +234,7 @@ static void load_for(struct engine *e, struct command *c)
     if (c->verdict == VERDICT_OK && !c->event)
         c->verdict = VERDICT_NO_SUCH_EVENT;
     if (c->event && !c->pinned)
-        c->event->departures = departures;
+        c->event->registered.departures = departures;
     hf_check(lane_pass(&w->work, c));
 }
 

@@ -316,7 +316,7 @@ static enum verdict read_seat(struct ledger *l, struct event *e, uint32_t seat,
 static enum verdict read_heat(const struct engine *e, const struct event *event,
                               struct heat_list *list)
 {
-    list->since = event->heat_since ? event->heat_since : e->started_ms;
+    list->since = event->heat.since ? event->heat.since : e->started_ms;
     list->n =
         heat_hottest(&event->heat, event->def->n_seats, list->limit, list->seats, &list->total);
     return VERDICT_OK;

@@ -82,7 +82,7 @@ void worker_close(struct worker *w)
 static struct event *enter(struct worker *w, struct event *event)
 {
     bool is_there = view_event(w->view, event->def->id.key) != NULL;
-    event->heat_since = event->departures ? engine_now_ms(w->engine) : 0;
+    event->heat.since = event->registered.departures ? engine_now_ms(w->engine) : 0;
     event = view_install(w->view, event);
     if (event && !is_there)
         idle_installed(w, event);
@@ -117,7 +117,7 @@ static void follow(struct worker *w, struct event *const *events, size_t n)
     int64_t before_ms = engine_now_ms(w->engine);
     batch_read_clear(&w->read);
     for (size_t i = 0; i < n; i++) {
-        atomic_store(&events[i]->following, false);
+        atomic_store(&events[i]->sync.following, false);
         *vec_push(&w->read.clocks) = events[i]->clock;
     }
     if (!n || ledger_follow(w->ledger, &w->read, &err) != HF_OK)
@@ -126,7 +126,7 @@ static void follow(struct worker *w, struct event *const *events, size_t n)
         if (load_since(w->ledger, w->view, events[i], &w->read.since, &err) != HF_OK)
             return;
         if (!events[i]->stale)
-            atomic_store_explicit(&events[i]->confirmed_ms, before_ms, memory_order_relaxed);
+            atomic_store_explicit(&events[i]->sync.confirmed_ms, before_ms, memory_order_relaxed);
     }
     worker_note_holds(w);
 }
@@ -201,7 +201,7 @@ static void carry_out(struct worker *w, struct command **commands, size_t n)
     for (size_t i = 0; i < follows.n; i++) {
         struct event *event = follows.v[i]->event;
         if (is_named(commands, n_batch, event)) /* the batch brings it up to date */
-            atomic_store(&event->following, false);
+            atomic_store(&event->sync.following, false);
         else if (!followed.n || followed.v[followed.n - 1] != event)
             *vec_push(&followed) = event;
     }

@@ -16,19 +16,19 @@ static void index_rows(struct event *e)
     struct buf name = {0};
     if (e->def->venue)
         return;
-    while (size < e->n_rows * 2)
+    while (size < e->rows.n * 2)
         size *= 2;
-    e->row_index = hf_alloc(size * sizeof *e->row_index);
-    e->row_index_mask = size - 1;
-    for (uint32_t r = 0; r < e->n_rows; r++) {
+    e->rows.index = hf_alloc(size * sizeof *e->rows.index);
+    e->rows.index_mask = size - 1;
+    for (uint32_t r = 0; r < e->rows.n; r++) {
         name.len = 0;
-        buf_str(&name, e->def->sections.v[e->rows[r].section].name);
+        buf_str(&name, e->def->sections.v[e->rows.list[r].section].name);
         buf_char(&name, '-');
-        buf_put(&name, e->rows[r].name, e->rows[r].name_len);
-        uint32_t slot = (uint32_t)hash_keyed(name.data, name.len) & e->row_index_mask;
-        while (e->row_index[slot])
-            slot = (slot + 1) & e->row_index_mask;
-        e->row_index[slot] = r + 1;
+        buf_put(&name, e->rows.list[r].name, e->rows.list[r].name_len);
+        uint32_t slot = (uint32_t)hash_keyed(name.data, name.len) & e->rows.index_mask;
+        while (e->rows.index[slot])
+            slot = (slot + 1) & e->rows.index_mask;
+        e->rows.index[slot] = r + 1;
     }
     buf_close(&name);
 }
@@ -46,9 +46,9 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     e->def = def;
     id_format(e->id_text, "evt_", &def->id);
     for (size_t s = 0; s < def->sections.n; s++)
-        e->n_rows += (uint32_t)def->sections.v[s].rows.n;
-    e->rows = hf_alloc((e->n_rows + 1) * sizeof *e->rows);
-    struct row *next = e->rows;
+        e->rows.n += (uint32_t)def->sections.v[s].rows.n;
+    e->rows.list = hf_alloc((e->rows.n + 1) * sizeof *e->rows.list);
+    struct row *next = e->rows.list;
     for (size_t s = 0; s < def->sections.n; s++)
         for (size_t r = 0; r < def->sections.v[s].rows.n; r++) {
             const struct row_def *row = &def->sections.v[s].rows.v[r];
@@ -61,35 +61,35 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     index_rows(e);
     e->seats = hf_alloc((def->n_seats + (size_t)1) * sizeof *e->seats);
     e->free_seats = free_seats_new(e);
-    e->counts[SEAT_AVAILABLE] = def->n_seats;
+    e->shown.counts[SEAT_AVAILABLE] = def->n_seats;
     e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
     for (uint32_t i = 0; i < def->areas.n; i++)
         event_show_area(e, i);
     struct event_terms terms;
     event_terms_copy(&def->terms, &terms);
     e->terms = event_terms_new(&terms);
-    e->seq = clock->seq;
+    e->shown.seq = clock->seq;
     e->status_draft = def->status;
     event_show_terms(e);
     e->clock = e->draft = *clock;
     feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
     lock_init(&e->lock);
-    lock_init(&e->snapshot_lock);
-    e->maps = versions_new();
-    e->plain_plans = versions_new();
+    lock_init(&e->documents.lock);
+    e->documents.maps = versions_new();
+    e->documents.plain_plans = versions_new();
     return e;
 }
 
 void event_drop_loaded(struct event *e)
 {
-    while (e->loaded) {
-        struct table_node *next = e->loaded->next;
-        free(e->loaded);
-        e->loaded = next;
+    while (e->loading.holds) {
+        struct table_node *next = e->loading.holds->next;
+        free(e->loading.holds);
+        e->loading.holds = next;
     }
-    free(e->loaded_heads);
-    e->loaded_heads = NULL;
-    vec_close(&e->loaded_owners);
+    free(e->loading.heads);
+    e->loading.heads = NULL;
+    vec_close(&e->loading.owners);
 }
 
 void event_free(struct event *e)
@@ -98,21 +98,21 @@ void event_free(struct event *e)
         return;
     event_drop_loaded(e);
     free_seats_close(e->free_seats, e->def);
-    snapshot_unref(e->snapshot);
-    snapshot_unref(e->plan);
-    versions_leave(e->maps);
-    versions_leave(e->plain_plans);
+    snapshot_unref(e->documents.map);
+    snapshot_unref(e->documents.plan);
+    versions_leave(e->documents.maps);
+    versions_leave(e->documents.plain_plans);
     feed_close(&e->feed);
     heat_close(&e->heat);
     lock_close(&e->lock);
-    lock_close(&e->snapshot_lock);
-    event_terms_give(e->terms_shown);
+    lock_close(&e->documents.lock);
+    event_terms_give(e->shown.terms);
     event_terms_give(e->terms);
     for (size_t i = 0; i < e->def->areas.n; i++)
         vec_close(&e->areas[i].blocks.list);
     event_def_free(e->def);
-    free(e->rows);
-    free(e->row_index);
+    free(e->rows.list);
+    free(e->rows.index);
     free(e->seats);
     free(e->areas);
     free(e);
@@ -122,9 +122,9 @@ const char *event_id_text(const struct event *e) { return e->id_text; }
 
 static const struct row *row_find(const struct event *e, const char *name, size_t len)
 {
-    uint32_t slot = (uint32_t)hash_keyed(name, len) & e->row_index_mask;
-    for (; e->row_index[slot]; slot = (slot + 1) & e->row_index_mask) {
-        const struct row *row = &e->rows[e->row_index[slot] - 1];
+    uint32_t slot = (uint32_t)hash_keyed(name, len) & e->rows.index_mask;
+    for (; e->rows.index[slot]; slot = (slot + 1) & e->rows.index_mask) {
+        const struct row *row = &e->rows.list[e->rows.index[slot] - 1];
         if (row->name_len + 1 >= len || name[len - row->name_len - 1] != '-')
             continue;
         const char *section = e->def->sections.v[row->section].name;
@@ -161,16 +161,16 @@ bool event_seat_find(const struct event *e, const char *name, size_t len, uint32
 
 const struct row *event_row_of(const struct event *e, uint32_t index)
 {
-    uint32_t low = 0, high = e->n_rows;
+    uint32_t low = 0, high = e->rows.n;
     hf_check(index < e->def->n_seats);
     while (high - low > 1) {
         uint32_t mid = low + (high - low) / 2;
-        if (e->rows[mid].first <= index)
+        if (e->rows.list[mid].first <= index)
             low = mid;
         else
             high = mid;
     }
-    return &e->rows[low];
+    return &e->rows.list[low];
 }
 
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
@@ -307,8 +307,8 @@ void event_show_seat(struct event *e, uint32_t index, int64_t until_ms)
 {
     struct seat *seat = &e->seats[index];
     uint64_t old = atomic_load_explicit(&seat->shown, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&e->counts[old & 3], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&e->counts[seat->status], 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&e->shown.counts[old & 3], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->shown.counts[seat->status], 1, memory_order_relaxed);
     atomic_store_explicit(&seat->shown, (uint64_t)until_ms << 2 | seat->status,
                           memory_order_release);
 }
@@ -321,7 +321,7 @@ void event_map_read_at(struct event *e, int64_t at, struct seat_map *ret)
     ret->seats = hf_alloc(e->def->n_seats);
     ret->available = hf_alloc(e->def->areas.n * sizeof *ret->available);
     lock_take(&e->lock);
-    ret->seq = e->seq;
+    ret->seq = e->shown.seq;
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         uint64_t shown = atomic_load_explicit(&e->seats[i].shown, memory_order_relaxed);
         bool was_due = at && seat_shown_status(shown) == SEAT_HELD && seat_shown_until(shown) <= at;
@@ -329,8 +329,8 @@ void event_map_read_at(struct event *e, int64_t at, struct seat_map *ret)
     }
     for (size_t i = 0; i < e->def->areas.n; i++)
         ret->available[i] = e->areas[i].available;
-    ret->status = (enum event_status)atomic_load_explicit(&e->status, memory_order_relaxed);
-    ret->terms = event_terms_share(e->terms_shown);
+    ret->status = (enum event_status)atomic_load_explicit(&e->shown.status, memory_order_relaxed);
+    ret->terms = event_terms_share(e->shown.terms);
     lock_give(&e->lock);
 }
 
@@ -345,7 +345,7 @@ int64_t event_seat_head(struct event *e, uint32_t index, int64_t *ret_seq)
 {
     lock_take(&e->lock);
     int64_t head = seat_head(&e->seats[index]);
-    *ret_seq = e->seq;
+    *ret_seq = e->shown.seq;
     lock_give(&e->lock);
     return head;
 }
@@ -353,11 +353,11 @@ int64_t event_seat_head(struct event *e, uint32_t index, int64_t *ret_seq)
 void event_read_counts(struct event *e, struct event_counts *ret)
 {
     lock_take(&e->lock);
-    *ret = (struct event_counts){.seq = e->seq,
-                                 .available = e->counts[SEAT_AVAILABLE],
-                                 .held = e->counts[SEAT_HELD],
-                                 .booked = e->counts[SEAT_BOOKED],
-                                 .blocked = e->counts[SEAT_BLOCKED]};
+    *ret = (struct event_counts){.seq = e->shown.seq,
+                                 .available = e->shown.counts[SEAT_AVAILABLE],
+                                 .held = e->shown.counts[SEAT_HELD],
+                                 .booked = e->shown.counts[SEAT_BOOKED],
+                                 .blocked = e->shown.counts[SEAT_BLOCKED]};
     for (size_t i = 0; i < e->def->areas.n; i++) {
         int64_t available = e->areas[i].available, booked = e->areas[i].booked_shown;
         int64_t blocked = e->areas[i].blocked_shown;

@@ -43,23 +43,23 @@ static size_t def_memory(const struct event_def *def)
 static size_t best_memory(const struct event *e)
 {
     size_t per_seat = e->def->venue ? 3 * sizeof(uint32_t) : 0;
-    return e->def->n_seats * per_seat + e->def->n_seats / 4 + (size_t)e->n_rows * 48;
+    return e->def->n_seats * per_seat + e->def->n_seats / 4 + (size_t)e->rows.n * 48;
 }
 
 size_t event_memory(struct event *e)
 {
     size_t n_seats = e->def->n_seats;
     size_t bytes = sizeof *e + n_seats * sizeof *e->seats + def_memory(e->def) + best_memory(e);
-    bytes += e->n_rows * sizeof *e->rows;
-    bytes += e->row_index ? ((size_t)e->row_index_mask + 1) * sizeof *e->row_index : 0;
+    bytes += e->rows.n * sizeof *e->rows.list;
+    bytes += e->rows.index ? ((size_t)e->rows.index_mask + 1) * sizeof *e->rows.index : 0;
     bytes += e->def->areas.n * sizeof *e->areas;
     if (atomic_load_explicit(&e->heat.counts, memory_order_relaxed))
         bytes += n_seats * sizeof(uint32_t);
     lock_take(&e->lock);
     bytes += e->feed.cap * sizeof *e->feed.ring;
     lock_give(&e->lock);
-    lock_take(&e->snapshot_lock);
-    bytes += snapshot_memory(e->snapshot) + snapshot_memory(e->plan);
-    lock_give(&e->snapshot_lock);
+    lock_take(&e->documents.lock);
+    bytes += snapshot_memory(e->documents.map) + snapshot_memory(e->documents.plan);
+    lock_give(&e->documents.lock);
     return bytes;
 }

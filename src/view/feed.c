@@ -122,7 +122,7 @@ bool event_changes(struct event *e, int64_t after, struct changes *ret)
     const struct feed *f = &e->feed;
     for (;;) {
         lock_take(&e->lock);
-        int64_t seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
+        int64_t seq = atomic_load_explicit(&e->shown.seq, memory_order_relaxed);
         if (after < f->floor || after > seq) {
             lock_give(&e->lock);
             return false;

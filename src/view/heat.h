@@ -11,6 +11,7 @@
 
 struct heat {
     _Atomic(_Atomic uint32_t *) counts; /* one per seat; NULL: nothing has been refused yet */
+    int64_t since; /* ledger time when the event came back to memory; 0: it never left */
 };
 
 void heat_close(struct heat *heat); /* accepts a zeroed struct */

@@ -29,6 +29,6 @@ void publish_end(struct event *e, const struct clock_row *clock)
 {
     event_show_terms(e);
     e->clock = e->draft = *clock;
-    atomic_store_explicit(&e->seq, clock->seq, memory_order_release);
+    atomic_store_explicit(&e->shown.seq, clock->seq, memory_order_release);
     lock_give(&e->lock);
 }

@@ -75,15 +75,15 @@ uint32_t registry_departures(const struct registry *r, int64_t event)
 
 struct event *event_share(struct event *e)
 {
-    if (e->slot)
-        atomic_fetch_add_explicit(&e->slot->pins, 1, memory_order_relaxed);
+    if (e->registered.slot)
+        atomic_fetch_add_explicit(&e->registered.slot->pins, 1, memory_order_relaxed);
     return e;
 }
 
 void event_give(struct event *e)
 {
-    if (e && e->slot)
-        unpin(e->slot);
+    if (e && e->registered.slot)
+        unpin(e->registered.slot);
 }
 
 void registry_install(struct registry *r, struct event *e)
@@ -95,15 +95,15 @@ void registry_install(struct registry *r, struct event *e)
         atomic_store_explicit(&r->chunks[key >> REGISTRY_CHUNK_BITS], chunk, memory_order_release);
         slot = slot_of(r, key);
     }
-    e->slot = slot;
-    e->loaded_at = r->loaded.n;
+    e->registered.slot = slot;
+    e->registered.index = r->loaded.n;
     *vec_push(&r->loaded) = e;
     atomic_store(&slot->event, e);
 }
 
 bool registry_remove(struct registry *r, struct event *e)
 {
-    struct event_slot *slot = e->slot;
+    struct event_slot *slot = e->registered.slot;
     if (slot_pins(atomic_load_explicit(&slot->pins, memory_order_relaxed)))
         return false; /* seldom in vain: nobody looks for the event while it is hidden */
     atomic_store(&slot->event, NULL);
@@ -113,8 +113,8 @@ bool registry_remove(struct registry *r, struct event *e)
     }
     atomic_fetch_add_explicit(&slot->departures, 1, memory_order_release);
     struct event *last = r->loaded.v[--r->loaded.n];
-    r->loaded.v[e->loaded_at] = last;
-    last->loaded_at = e->loaded_at;
-    e->slot = NULL;
+    r->loaded.v[e->registered.index] = last;
+    last->registered.index = e->registered.index;
+    e->registered.slot = NULL;
     return true;
 }

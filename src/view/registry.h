@@ -42,6 +42,13 @@ struct event_slot {
     _Atomic uint32_t departures;   /* how often it has left */
 };
 
+/* Of an event: where it is registered. */
+struct event_registration {
+    struct event_slot *slot; /* where it is pinned; NULL: not installed */
+    uint32_t departures;     /* how often it had left when it was read from the ledger */
+    size_t index;            /* in registry.loaded */
+};
+
 #define SLOT_USE ((uint64_t)1 << 32)
 static inline uint32_t slot_pins(uint64_t pins) { return (uint32_t)pins; }
 static inline uint32_t slot_uses(uint64_t pins) { return (uint32_t)(pins >> 32); }

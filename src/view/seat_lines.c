@@ -113,7 +113,7 @@ static double section_gap(const struct event *e, uint32_t first_row, uint32_t en
 {
     vec_clear(&o->gaps);
     for (uint32_t r = first_row; r < end; r++) {
-        put_in_order(e->def->venue, &e->rows[r], o);
+        put_in_order(e->def->venue, &e->rows.list[r], o);
         add_gaps(e->def->venue, o);
     }
     return usual_gap(o);
@@ -124,7 +124,7 @@ static void add_line(struct lines *lines, const struct event *e, uint32_t r, dou
                      struct row_order *o)
 {
     const struct venue *v = e->def->venue;
-    const struct row *row = &e->rows[r];
+    const struct row *row = &e->rows.list[r];
     struct index_line *line = &lines->list[lines->n++];
     *line =
         (struct index_line){.first = lines->n_slots, .section = row->section, .nearest = INFINITY};
@@ -168,7 +168,8 @@ static void add_section(struct lines *lines, const struct event *e, uint32_t fir
     double usual = section_gap(e, first, end, o);
     for (uint32_t r = first; r < end; r++) {
         near[r - first] = (struct near_row){.nearest = INFINITY, .row = r};
-        for (uint32_t i = e->rows[r].first; i < e->rows[r].first + e->rows[r].n_seats; i++)
+        for (uint32_t i = e->rows.list[r].first;
+             i < e->rows.list[r].first + e->rows.list[r].n_seats; i++)
             near[r - first].nearest =
                 fmin(near[r - first].nearest, hypot(v->x[i] - v->focus_x, v->y[i] - v->focus_y));
     }
@@ -181,7 +182,7 @@ static void add_section(struct lines *lines, const struct event *e, uint32_t fir
 static void place_lines(struct lines *lines, const struct event *e)
 {
     struct row_order o = {0};
-    struct near_row *near = hf_alloc(((size_t)e->n_rows + 1) * sizeof *near);
+    struct near_row *near = hf_alloc(((size_t)e->rows.n + 1) * sizeof *near);
     size_t room = 2 * (size_t)e->def->n_seats + 1;
     lines->slot_of = hf_alloc(((size_t)e->def->n_seats + 1) * sizeof *lines->slot_of);
     lines->seat_of = hf_alloc(room * sizeof *lines->seat_of);
@@ -200,7 +201,7 @@ void lines_init(struct lines *lines, const struct event *e)
 {
     const struct event_def *def = e->def;
     *lines = (struct lines){.n_sections = (uint32_t)def->sections.n};
-    lines->list = hf_alloc(((size_t)e->n_rows + 1) * sizeof *lines->list);
+    lines->list = hf_alloc(((size_t)e->rows.n + 1) * sizeof *lines->list);
     lines->section_first = hf_alloc((def->sections.n + 1) * sizeof *lines->section_first);
     for (size_t s = 0; s < def->sections.n; s++)
         lines->section_first[s + 1] = lines->section_first[s] + (uint32_t)def->sections.v[s].rows.n;
@@ -208,12 +209,12 @@ void lines_init(struct lines *lines, const struct event *e)
         place_lines(lines, e);
         return;
     }
-    lines->n = e->n_rows;
+    lines->n = e->rows.n;
     lines->n_slots = def->n_seats;
-    for (uint32_t r = 0; r < e->n_rows; r++)
-        lines->list[r] = (struct index_line){.first = e->rows[r].first,
-                                             .n_slots = e->rows[r].n_seats,
-                                             .section = e->rows[r].section};
+    for (uint32_t r = 0; r < e->rows.n; r++)
+        lines->list[r] = (struct index_line){.first = e->rows.list[r].first,
+                                             .n_slots = e->rows.list[r].n_seats,
+                                             .section = e->rows.list[r].section};
 }
 
 void lines_close(struct lines *lines)

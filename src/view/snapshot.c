@@ -136,43 +136,43 @@ bool versions_have_room(struct snapshot_versions *versions, int64_t now_us, int6
 struct snapshot *event_plan(struct event *e, bool packed)
 {
     if (!packed)
-        return versions_newest(e->plain_plans);
-    lock_take(&e->snapshot_lock);
-    struct snapshot *s = e->plan;
+        return versions_newest(e->documents.plain_plans);
+    lock_take(&e->documents.lock);
+    struct snapshot *s = e->documents.plan;
     if (s)
         snapshot_ref(s);
-    lock_give(&e->snapshot_lock);
+    lock_give(&e->documents.lock);
     return s;
 }
 
 void event_keep_plan(struct event *e, struct snapshot *s)
 {
-    lock_take(&e->snapshot_lock);
-    struct snapshot *old = e->plan;
-    e->plan = s;
-    lock_give(&e->snapshot_lock);
+    lock_take(&e->documents.lock);
+    struct snapshot *old = e->documents.plan;
+    e->documents.plan = s;
+    lock_give(&e->documents.lock);
     snapshot_unref(old);
 }
 
 struct snapshot *event_snapshot(struct event *e, bool packed)
 {
-    lock_take(&e->snapshot_lock);
-    struct snapshot *s = e->snapshot;
-    if (s && (s->seq != atomic_load_explicit(&e->seq, memory_order_acquire) ||
+    lock_take(&e->documents.lock);
+    struct snapshot *s = e->documents.map;
+    if (s && (s->seq != atomic_load_explicit(&e->shown.seq, memory_order_acquire) ||
               (packed && !atomic_load_explicit(&s->is_packed, memory_order_acquire))))
         s = NULL;
     if (s)
         snapshot_ref(s);
-    lock_give(&e->snapshot_lock);
+    lock_give(&e->documents.lock);
     return s;
 }
 
 void event_keep_snapshot(struct event *e, struct snapshot *s, int64_t now_us)
 {
-    versions_put(e->maps, s, now_us);
-    lock_take(&e->snapshot_lock);
-    struct snapshot *old = e->snapshot;
-    e->snapshot = s;
-    lock_give(&e->snapshot_lock);
+    versions_put(e->documents.maps, s, now_us);
+    lock_take(&e->documents.lock);
+    struct snapshot *old = e->documents.map;
+    e->documents.map = s;
+    lock_give(&e->documents.lock);
     snapshot_unref(old);
 }

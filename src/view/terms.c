@@ -1,5 +1,5 @@
 /* The terms of an event in the view: shared, never changed, replaced as a whole.  The worker has a
- * reference of its own to what it decided last, `terms_shown` is another to what is committed, and
+ * reference of its own to what it decided last, `shown.terms` is another to what is committed, and
  * readers on other threads take one under the event's lock.  See view.h. */
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ void event_terms_give(const struct event_terms *terms)
 const struct event_terms *event_terms_take(struct event *e)
 {
     lock_take(&e->lock);
-    const struct event_terms *terms = event_terms_share(e->terms_shown);
+    const struct event_terms *terms = event_terms_share(e->shown.terms);
     lock_give(&e->lock);
     return terms;
 }
@@ -55,13 +55,13 @@ void event_set_terms(struct event *e, const struct event_terms *terms)
 void event_show_terms(struct event *e)
 {
     const struct event_terms *t = e->terms;
-    atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
-    if (e->terms_shown == t)
+    atomic_store_explicit(&e->shown.status, (int)e->status_draft, memory_order_relaxed);
+    if (e->shown.terms == t)
         return;
-    event_terms_give(e->terms_shown);
-    e->terms_shown = event_terms_share(t);
-    atomic_store_explicit(&e->max_per_hold, t->max_per_hold, memory_order_relaxed);
-    atomic_store_explicit(&e->hold_ttl_ms, t->hold_ttl_ms, memory_order_relaxed);
-    atomic_store_explicit(&e->sales_open_at, t->sales_open_at, memory_order_relaxed);
-    atomic_store_explicit(&e->sales_close_at, t->sales_close_at, memory_order_relaxed);
+    event_terms_give(e->shown.terms);
+    e->shown.terms = event_terms_share(t);
+    atomic_store_explicit(&e->shown.max_per_hold, t->max_per_hold, memory_order_relaxed);
+    atomic_store_explicit(&e->shown.hold_ttl_ms, t->hold_ttl_ms, memory_order_relaxed);
+    atomic_store_explicit(&e->shown.sales_open_at, t->sales_open_at, memory_order_relaxed);
+    atomic_store_explicit(&e->shown.sales_close_at, t->sales_close_at, memory_order_relaxed);
 }

@@ -87,9 +87,9 @@ void event_load_head(struct event *e, uint32_t index, int64_t seq)
 {
     if (index >= e->def->n_seats)
         return;
-    if (!e->loaded_heads)
-        e->loaded_heads = hf_alloc((size_t)e->def->n_seats * HEAD_SIZE);
-    head_pack(e->loaded_heads + (size_t)index * HEAD_SIZE, seq);
+    if (!e->loading.heads)
+        e->loading.heads = hf_alloc((size_t)e->def->n_seats * HEAD_SIZE);
+    head_pack(e->loading.heads + (size_t)index * HEAD_SIZE, seq);
 }
 
 void event_load_channel(struct event *e, uint32_t index, uint32_t channel)
@@ -100,7 +100,7 @@ void event_load_channel(struct event *e, uint32_t index, uint32_t channel)
 
 void event_load_owner(struct event *e, uint64_t owner, uint32_t places)
 {
-    *vec_push(&e->loaded_owners) = (struct owner_places){.owner = owner, .places = places};
+    *vec_push(&e->loading.owners) = (struct owner_places){.owner = owner, .places = places};
 }
 
 bool event_fits_hold(const struct event *e, const struct hold_row *row)
@@ -119,8 +119,8 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     if (!event_fits_hold(e, row))
         return; /* a damaged row; `holdfast verify` names it */
     struct hold *h = hold_new(e, row);
-    h->node.next = e->loaded;
-    e->loaded = &h->node;
+    h->node.next = e->loading.holds;
+    e->loading.holds = &h->node;
     for (uint32_t i = 0; i < row->n_seats; i++) {
         const struct seat *seat = &e->seats[row->seats[i]];
         if (seat->status == SEAT_AVAILABLE || (seat->status == SEAT_BLOCKED && seat->channel))
@@ -136,7 +136,7 @@ static int by_hold(const void *key, const void *item)
 
 void event_load_payments(struct event *e, const struct hold_payment *list, size_t n)
 {
-    for (struct table_node *x = n ? e->loaded : NULL; x; x = x->next) {
+    for (struct table_node *x = n ? e->loading.holds : NULL; x; x = x->next) {
         struct hold *h = (struct hold *)x;
         const struct hold_payment *found = bsearch(&h->key, list, n, sizeof *list, by_hold);
         h->payment = found ? found->payment : 0;
@@ -150,13 +150,13 @@ void event_load_payments(struct event *e, const struct hold_payment *list, size_
 static void show_heads(struct event *e)
 {
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
-        const uint8_t *loaded = e->loaded_heads ? e->loaded_heads + (size_t)i * HEAD_SIZE : NULL;
+        const uint8_t *loaded = e->loading.heads ? e->loading.heads + (size_t)i * HEAD_SIZE : NULL;
         int64_t head = loaded ? head_unpack(loaded) : 0;
         if (head != seat_head(&e->seats[i]))
             seat_set_head(&e->seats[i], head);
     }
-    free(e->loaded_heads);
-    e->loaded_heads = NULL;
+    free(e->loading.heads);
+    e->loading.heads = NULL;
 }
 
 static void show_all(struct event *e, const struct view *v)
@@ -173,23 +173,23 @@ static void show_all(struct event *e, const struct view *v)
     for (uint32_t i = 0; i < e->def->areas.n; i++)
         event_show_area(e, i);
     event_show_terms(e);
-    e->seq = e->clock.seq;
+    e->shown.seq = e->clock.seq;
     feed_reset(&e->feed, feed_floor(e->clock.seq));
     lock_give(&e->lock);
 }
 
 static void adopt_holds(struct view *v, struct event *e)
 {
-    while (e->loaded) {
-        struct hold *h = (struct hold *)e->loaded;
-        e->loaded = h->node.next;
+    while (e->loading.holds) {
+        struct hold *h = (struct hold *)e->loading.holds;
+        e->loading.holds = h->node.next;
         hold_table_add(&v->holds, h);
     }
-    e->has_owners |= e->loaded_owners.n > 0;
-    for (size_t i = 0; i < e->loaded_owners.n; i++)
-        owners_book(&v->owners, e->def->id.key, e->loaded_owners.v[i].owner,
-                    e->loaded_owners.v[i].places);
-    vec_close(&e->loaded_owners);
+    e->has_owners |= e->loading.owners.n > 0;
+    for (size_t i = 0; i < e->loading.owners.n; i++)
+        owners_book(&v->owners, e->def->id.key, e->loading.owners.v[i].owner,
+                    e->loading.owners.v[i].places);
+    vec_close(&e->loading.owners);
 }
 
 struct event *view_install(struct view *v, struct event *e)
@@ -201,7 +201,7 @@ struct event *view_install(struct view *v, struct event *e)
             event_free(e);
         return there;
     }
-    if (registry_departures(&v->events, key) != e->departures) {
+    if (registry_departures(&v->events, key) != e->registered.departures) {
         event_free(e);
         return NULL;
     }

@@ -1,10 +1,10 @@
 /* The view: the in-process picture of every seat of every loaded event; the audit log, folded.
  *
  * Which thread touches what:
- *   layout (names, rows)           immutable once the event is in the view: any thread, no lock
+ *   def, rows (names, layout)      immutable once the event is in the view: any thread, no lock
  *   terms (prices, limits)         immutable and replaced as a whole at publish; the worker uses
  *                                  e->terms, other threads event_terms_take
- *   seat.shown, counts, seq        written by the worker at publish, read by any thread (atomics)
+ *   seat.shown, event.shown        written by the worker at publish, read by any thread (atomics)
  *   the head of a seat             written by the worker at publish, under the event's lock
  *   everything else of a seat, holds, the heap    only the worker
  * The worker decides on its own fields and shows them to other threads only after the commit, so no
@@ -101,68 +101,96 @@ struct row {
     uint32_t section, first, n_seats;
 };
 
+/* All rows of all sections, in seat order, and an open-addressed index of them by name.  Where seats
+ * have names of their own, rows are not indexed. */
+struct event_rows {
+    struct row *list;
+    uint32_t n, index_mask;
+    uint32_t *index; /* 1 + row; NULL: none */
+};
+
+/* The event as of the last commit, as other threads see it, beside `shown` of its seats and areas.
+ * The worker writes it at publish. */
+struct event_shown {
+    _Atomic int64_t seq;        /* of the last change */
+    _Atomic uint32_t counts[4]; /* seats in each status */
+    _Atomic int status;         /* enum event_status */
+    _Atomic int32_t max_per_hold;
+    _Atomic int64_t hold_ttl_ms;
+    _Atomic int64_t sales_open_at, sales_close_at; /* 0: none */
+    const struct event_terms *terms;               /* under event.lock; see event_terms_take */
+};
+
+/* Used where other servers write too. */
+struct event_sync {
+    _Atomic int64_t confirmed_ms; /* ledger time when the view was last known to be exact */
+    _Atomic bool following;       /* the worker has been asked to catch up */
+    _Atomic bool announced;       /* the follower has been asked to tell other servers */
+};
+
+/* When the event was last asked for: idle.c of the engine lets unused events leave. */
+struct event_usage {
+    uint32_t seen;   /* slot_uses() when the worker last looked */
+    uint32_t lately; /* how many were new to it then */
+    int64_t last_us; /* when it last found new ones */
+};
+
 struct owner_places {
     uint64_t owner;
     uint32_t places;
 };
 
-struct event {
-    struct event_def *def; /* owned, never changed: the layout.  Its status and terms are those
-                              that it was created or read with */
-    char id_text[ID_TEXT_SIZE];
-    /* all rows of all sections, in seat order, and an open-addressed index of them by name */
-    struct row *rows;
-    uint32_t n_rows, row_index_mask;
-    uint32_t *row_index; /* 1 + row */
+/* What was read with the event, until view_install or view_reloaded takes it over. */
+struct event_loading {
+    struct table_node *holds;        /* a chain of live holds */
+    VEC(struct owner_places) owners; /* booked places */
+    uint8_t *heads;                  /* HEAD_SIZE bytes per seat; NULL: none */
+};
 
-    _Atomic int64_t seq;        /* of the last change shown */
-    _Atomic uint32_t counts[4]; /* seats shown in each status */
-    _Atomic int status;         /* enum event_status */
-    _Atomic int32_t max_per_hold;
-    _Atomic int64_t hold_ttl_ms;
-    _Atomic int64_t sales_open_at, sales_close_at; /* 0: none */
-    const struct event_terms *terms_shown;         /* under `lock`; see event_terms_take */
-    /* Used where other servers write too. */
-    _Atomic int64_t confirmed_ms; /* ledger time when the view was last known to be exact */
-    _Atomic bool following;       /* the worker has been asked to catch up */
-    _Atomic bool announced;       /* the follower has been asked to tell other servers */
+/* What is rendered of the event; see snapshot.h. */
+struct event_documents {
     struct lock lock;
-    struct feed feed;        /* what changed lately, under `lock` */
-    struct heat heat;        /* what was refused since heat_since; any thread */
-    int64_t heat_since;      /* ledger time when the event came back to memory; 0: it never left */
-    struct event_slot *slot; /* where it is registered and pinned; NULL: not installed */
-    uint32_t departures;     /* how often it had left when it was read from the ledger */
+    struct snapshot *map;                  /* the newest; under `lock` */
+    struct snapshot *plan;                 /* compressed; under `lock` */
+    struct snapshot_versions *maps;        /* those that are still being read */
+    struct snapshot_versions *plain_plans; /* the plan, not compressed, while somebody reads it */
+    int64_t draw_at_us;                    /* the drawer's: when its allowance is full again */
+};
 
-    /* the worker's own fields */
-    struct clock_row clock; /* as of the last commit */
-    struct clock_row draft; /* as decided in this batch; equals clock between batches */
-    bool in_batch;
-    bool stale;                      /* differs from the ledger: load again before deciding */
-    uint32_t unmoved;                /* batches in a row before which nobody else had changed it */
-    const struct event_terms *terms; /* as decided; a reference of its own */
-    bool heads_due;                  /* the next batch stores the heads of all seats */
-    uint32_t n_holds;                /* live holds in the view */
-    bool has_owners;                 /* booked places of owners are counted */
-    uint32_t uses_seen;              /* slot_uses() when the worker last looked */
-    uint32_t uses_lately;            /* how many were new to it then */
-    int64_t used_us;                 /* when it last found new ones */
-    size_t loaded_at;                /* index in registry.loaded */
-    enum event_status status_draft;  /* as decided */
-    uint64_t swept_batch;            /* the batch that last ended all due holds of this event */
+struct event {
+    /* Never changed: the layout, and where its seats and areas are. */
+    struct event_def *def; /* owned.  Its status and terms are those that it was created or read
+                              with */
     struct seat *seats;
-    struct area *areas;            /* def->areas.n of them */
-    struct free_seats *free_seats; /* where they stand together; see free_seats.h */
-    struct table_node *loaded; /* a chain of live holds read with the event, until view_install */
-    VEC(struct owner_places) loaded_owners; /* likewise: booked places of owners */
-    uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */
+    struct area *areas; /* def->areas.n of them */
+    struct event_rows rows;
+    char id_text[ID_TEXT_SIZE];
 
-    struct lock snapshot_lock;
-    struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
-    struct snapshot *plan;     /* the plan's document, compressed; likewise */
-    struct snapshot_versions *maps; /* those that are still being read */
-    struct snapshot_versions
-        *plain_plans;   /* the plan's document, not compressed, while somebody reads it */
-    int64_t draw_at_us; /* the drawer's: when its allowance is full again */
+    /* Any thread, as each of them says. */
+    struct event_shown shown;
+    struct event_sync sync;
+    struct lock lock;
+    struct feed feed; /* what changed lately, under `lock` */
+    struct heat heat;
+
+    /* The worker's own fields.  What it has decided is ahead of `shown`. */
+    struct clock_row clock;          /* as of the last commit */
+    struct clock_row draft;          /* as decided in this batch; equals clock between batches */
+    const struct event_terms *terms; /* as decided; a reference of its own */
+    enum event_status status_draft;  /* as decided */
+    uint32_t n_holds;                /* live holds in the view */
+    uint32_t unmoved;                /* batches in a row before which nobody else had changed it */
+    bool in_batch;
+    bool stale;                    /* differs from the ledger: load again before deciding */
+    bool heads_due;                /* the next batch stores the heads of all seats */
+    bool has_owners;               /* booked places of owners are counted */
+    uint64_t swept_batch;          /* the batch that last ended all due holds of this event */
+    struct free_seats *free_seats; /* where they stand together; see free_seats.h */
+    struct event_registration registered;
+    struct event_usage usage;
+    struct event_loading loading;
+
+    struct event_documents documents; /* any thread; the drawer's */
 };
 
 struct view;

@@ -605,15 +605,15 @@ static void check_terms(const struct event *e, const struct sim_event *stored)
     bool found = false;
     for (size_t i = stored->past.n; i-- > 0 && !found;) {
         found = event_terms_equal(e->terms, &stored->past.v[i].terms);
-        if (stored->past.v[i].seq <= e->seq)
+        if (stored->past.v[i].seq <= e->shown.seq)
             break;
     }
     assert_true(found);
-    assert_ptr_equal(e->terms_shown, e->terms);
-    assert_int_equal(e->max_per_hold, e->terms->max_per_hold);
-    assert_int_equal(e->hold_ttl_ms, e->terms->hold_ttl_ms);
-    assert_int_equal(e->sales_open_at, e->terms->sales_open_at);
-    assert_int_equal(e->sales_close_at, e->terms->sales_close_at);
+    assert_ptr_equal(e->shown.terms, e->terms);
+    assert_int_equal(e->shown.max_per_hold, e->terms->max_per_hold);
+    assert_int_equal(e->shown.hold_ttl_ms, e->terms->hold_ttl_ms);
+    assert_int_equal(e->shown.sales_open_at, e->terms->sales_open_at);
+    assert_int_equal(e->shown.sales_close_at, e->terms->sales_close_at);
 }
 
 /* What is shown of the event as a whole, and what best available could choose. */
@@ -655,12 +655,12 @@ void check_deadlines(const struct view *v)
 void check_event(struct fold *f, const struct sim_ledger *ledger, const struct view *v,
                  struct event *e)
 {
-    fold_to(f, sim_event(ledger, f->event), e->seq);
+    fold_to(f, sim_event(ledger, f->event), e->shown.seq);
     assert_int_equal(e->clock.seq, f->seq);
     assert_true(e->clock.fence >= f->fence);
     assert_true(e->clock.fence <= sim_event(ledger, f->event)->clock.fence);
     assert_memory_equal(&e->clock, &e->draft, sizeof e->clock);
-    assert_int_equal(e->status, f->status);
+    assert_int_equal(e->shown.status, f->status);
     assert_int_equal(e->status_draft, f->status);
     for (uint32_t i = 0; i < e->def->n_seats; i++)
         check_seat(f, v, e, i);
@@ -693,7 +693,7 @@ void check_view(struct fold *f, const struct sim_ledger *ledger, const struct se
 bool is_caught_up(const struct fold *f, const struct sim_ledger *ledger, const struct server *s)
 {
     const struct event *e = engine_event(s->engine, f->event);
-    return e && !e->stale && e->seq == sim_event(ledger, f->event)->clock.seq;
+    return e && !e->stale && e->shown.seq == sim_event(ledger, f->event)->clock.seq;
 }
 
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s)
@@ -701,7 +701,7 @@ void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const stru
     const struct event *e = engine_event(s->engine, f->event);
     assert_non_null(e);
     assert_false(e->stale);
-    assert_int_equal(e->seq, sim_event(ledger, f->event)->clock.seq);
+    assert_int_equal(e->shown.seq, sim_event(ledger, f->event)->clock.seq);
     check_view(f, ledger, s);
     assert_true(event_terms_equal(e->terms, &sim_event(ledger, f->event)->def->terms));
 }

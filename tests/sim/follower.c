@@ -31,13 +31,13 @@ void follower_free(struct engine *e)
 
 void follower_announce(struct engine *e, struct event *event)
 {
-    if (!atomic_exchange(&event->announced, true))
+    if (!atomic_exchange(&event->sync.announced, true))
         *vec_push(&e->follower->changed) = event_share(event);
 }
 
 void sim_follower_ask(struct engine *e, struct event *event)
 {
-    if (atomic_exchange(&event->following, true))
+    if (atomic_exchange(&event->sync.following, true))
         return;
     struct command *c = hf_alloc(sizeof *c);
     c->kind = CMD_FOLLOW;
@@ -51,7 +51,7 @@ void sim_follower_deliver(struct engine *from, struct engine *to)
     for (size_t i = 0; i < from->follower->changed.n; i++) {
         const struct event *changed = from->follower->changed.v[i];
         struct event *event = engine_event(to, changed->def->id.key);
-        if (event && event->seq < changed->seq)
+        if (event && event->shown.seq < changed->shown.seq)
             sim_follower_ask(to, event);
     }
     sim_follower_lose(from);
@@ -60,7 +60,7 @@ void sim_follower_deliver(struct engine *from, struct engine *to)
 void sim_follower_lose(struct engine *from)
 {
     for (size_t i = 0; i < from->follower->changed.n; i++) {
-        atomic_store(&from->follower->changed.v[i]->announced, false);
+        atomic_store(&from->follower->changed.v[i]->sync.announced, false);
         event_give(from->follower->changed.v[i]);
     }
     vec_clear(&from->follower->changed);

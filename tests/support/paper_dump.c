@@ -45,9 +45,9 @@ static void dump_terms(const char *name, const struct event_terms *t, struct buf
 /* Prints the areas, the status, the terms, and the seats that best available would choose next. */
 static void dump_places(struct event *e, struct buf *out)
 {
-    buf_printf(out, "status %d %d\n", e->status, (int)e->status_draft);
+    buf_printf(out, "status %d %d\n", e->shown.status, (int)e->status_draft);
     dump_terms("terms", e->terms, out);
-    dump_terms("shown", e->terms_shown, out);
+    dump_terms("shown", e->shown.terms, out);
     for (size_t i = 0; i < e->def->areas.n; i++)
         dump_area(&e->areas[i], out);
     for (uint32_t quantity = 1; quantity <= 3; quantity++) {

@@ -51,8 +51,8 @@ static struct event *hall(const char *const *rows, size_t n)
 
 static void draw(const struct event *e, const uint32_t *seats, uint32_t n, struct buf *out)
 {
-    for (uint32_t r = 0; r < e->n_rows; r++) {
-        const struct row *row = &e->rows[r];
+    for (uint32_t r = 0; r < e->rows.n; r++) {
+        const struct row *row = &e->rows.list[r];
         if (r)
             buf_char(out, row->section == row[-1].section ? ' ' : '|');
         for (uint32_t s = row->first; s < row->first + row->n_seats; s++) {

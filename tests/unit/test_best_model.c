@@ -96,7 +96,7 @@ static int64_t off_middle(const struct row *row, uint32_t first, uint32_t last)
 static void options_of_row(const struct event *e, uint32_t r, uint32_t q, bool together,
                            struct option *best)
 {
-    const struct row *row = &e->rows[r];
+    const struct row *row = &e->rows.list[r];
     uint32_t end = row->first + row->n_seats;
     for (uint32_t first = row->first; first < end; first++)
         for (uint32_t last = first, n = 0; last < end; last++) {
@@ -134,28 +134,29 @@ static int by_number(const void *a, const void *b)
 static void expect_rows(const struct event *e, const struct best_want *want, uint32_t *seats)
 {
     uint32_t centre = 0, had = 0;
-    bool *drawn = calloc(e->n_rows, sizeof *drawn);
-    for (uint32_t r = 0, most = 0; r < e->n_rows; r++) {
-        uint32_t n = free_in_row(e, &e->rows[r]);
-        if (allowed(e, &e->rows[r], want) && n > most) {
+    bool *drawn = calloc(e->rows.n, sizeof *drawn);
+    for (uint32_t r = 0, most = 0; r < e->rows.n; r++) {
+        uint32_t n = free_in_row(e, &e->rows.list[r]);
+        if (allowed(e, &e->rows.list[r], want) && n > most) {
             most = n;
             centre = r;
         }
     }
     while (had < want->quantity) {
         struct option next = {0};
-        for (uint32_t r = 0; r < e->n_rows; r++) {
-            if (drawn[r] || !allowed(e, &e->rows[r], want) || !free_in_row(e, &e->rows[r]))
+        for (uint32_t r = 0; r < e->rows.n; r++) {
+            if (drawn[r] || !allowed(e, &e->rows.list[r], want) ||
+                !free_in_row(e, &e->rows.list[r]))
                 continue;
             struct option o = {.row = r};
-            o.key[0] = e->rows[r].section != e->rows[centre].section;
+            o.key[0] = e->rows.list[r].section != e->rows.list[centre].section;
             o.key[1] = llabs((int64_t)r - centre);
             o.key[2] = r;
             consider(&next, &o);
         }
         assert_true(next.found);
         drawn[next.row] = true;
-        uint32_t n = free_in_row(e, &e->rows[next.row]);
+        uint32_t n = free_in_row(e, &e->rows.list[next.row]);
         struct option o = {0};
         if (n > want->quantity - had)
             n = want->quantity - had;
@@ -173,13 +174,13 @@ static enum kind expect(const struct event *e, const struct best_want *want, uin
 {
     struct option best = {0};
     *ret_available = 0;
-    for (uint32_t r = 0; r < e->n_rows; r++)
-        if (allowed(e, &e->rows[r], want)) {
-            *ret_available += free_in_row(e, &e->rows[r]);
+    for (uint32_t r = 0; r < e->rows.n; r++)
+        if (allowed(e, &e->rows.list[r], want)) {
+            *ret_available += free_in_row(e, &e->rows.list[r]);
             options_of_row(e, r, want->quantity, true, &best);
         }
-    for (uint32_t r = 0; !best.found && !want->adjacent && r < e->n_rows; r++)
-        if (allowed(e, &e->rows[r], want))
+    for (uint32_t r = 0; !best.found && !want->adjacent && r < e->rows.n; r++)
+        if (allowed(e, &e->rows.list[r], want))
             options_of_row(e, r, want->quantity, false, &best);
     if (best.found) {
         assert_int_equal(write_option(e, &best, seats), want->quantity);
@@ -254,9 +255,9 @@ static void random_changes(struct event *e)
 static uint32_t longest_run(const struct event *e)
 {
     uint32_t longest = 0;
-    for (uint32_t r = 0; r < e->n_rows; r++)
-        for (uint32_t i = 0, run = 0; i < e->rows[r].n_seats; i++) {
-            run = is_free(e, e->rows[r].first + i) ? run + 1 : 0;
+    for (uint32_t r = 0; r < e->rows.n; r++)
+        for (uint32_t i = 0, run = 0; i < e->rows.list[r].n_seats; i++) {
+            run = is_free(e, e->rows.list[r].first + i) ? run + 1 : 0;
             longest = run > longest ? run : longest;
         }
     return longest;

@@ -209,10 +209,10 @@ static void what_is_shown_changes_only_when_published(void **state)
     assert_int_equal(paper_decide(&paper, &a), DECIDED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
     assert_int_equal(hall->seats[0].status, SEAT_HELD);
-    assert_int_equal(hall->seq, 0);
+    assert_int_equal(hall->shown.seq, 0);
     paper_commit(&paper);
     assert_int_equal(seat(0), SEAT_HELD);
-    assert_int_equal(hall->seq, 2);
+    assert_int_equal(hall->shown.seq, 2);
     ask_close(&a);
 }
 

@@ -660,7 +660,7 @@ static void a_failed_batch_gives_back_places_chosen_seats_and_blocks(void **stat
         assert_string_equal(before.data, after.data);
         paper_check(&paper);
     }
-    assert_int_equal(hall->status, EVENT_CLOSED);
+    assert_int_equal(hall->shown.status, EVENT_CLOSED);
     paper_check(&paper);
     for (int i = 0; i < 9; i++)
         ask_close(&asks[i]);

@@ -612,7 +612,7 @@ static void compare_seats(void)
 static void compare_areas(void)
 {
     for (int e = 0; e < EVENTS; e++) {
-        assert_int_equal(stream.events[e]->status,
+        assert_int_equal(stream.events[e]->shown.status,
                          stream.model.closed[e] ? EVENT_CLOSED : EVENT_OPEN);
         for (int i = 0; i < AREAS; i++) {
             int64_t n = stream.events[e]->areas[i].available;

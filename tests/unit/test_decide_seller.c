@@ -275,7 +275,7 @@ static void a_closed_event_takes_no_holds_of_any_kind(void **state)
     (void)state;
     struct ask a;
     assert_int_equal(set_status(CMD_EVENT_CLOSE), VERDICT_OK);
-    assert_int_equal(hall->status, EVENT_CLOSED);
+    assert_int_equal(hall->shown.status, EVENT_CLOSED);
     assert_int_equal(create(1), VERDICT_EVENT_CLOSED);
     ask_best(&a, hall, 2, true);
     assert_int_equal(run(&a), VERDICT_EVENT_CLOSED);
@@ -316,7 +316,7 @@ static void opening_and_closing_in_one_batch_is_one_write_and_two_rows(void **st
     ask_create(&hold, hall, 1);
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &close), DECIDED);
-    assert_int_equal(hall->status, EVENT_OPEN); /* the change is not published yet */
+    assert_int_equal(hall->shown.status, EVENT_OPEN); /* the change is not published yet */
     assert_int_equal(paper_decide(&paper, &open), DECIDED);
     assert_int_equal(paper_decide(&paper, &hold), DECIDED);
     paper_commit(&paper);

@@ -672,8 +672,9 @@ static void keys_are_forgotten_after_a_day(void **state)
 
 static struct snapshot *map_of_hall(void)
 {
-    struct call call = {
-        .ask.c = {.kind = CMD_SNAPSHOT, .event = fixture.hall, .snapshot.seq = fixture.hall->seq}};
+    struct call call = {.ask.c = {.kind = CMD_SNAPSHOT,
+                                  .event = fixture.hall,
+                                  .snapshot.seq = fixture.hall->shown.seq}};
     assert_int_equal(run(&call), HF_OK);
     return call.ask.c.snapshot.snapshot;
 }
@@ -687,7 +688,7 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
         struct grant g = grant(i);
         (void)g;
         struct snapshot *s = map_of_hall();
-        assert_int_equal(s->seq, fixture.hall->seq);
+        assert_int_equal(s->seq, fixture.hall->shown.seq);
         snapshot_unref(s);
     }
     struct snapshot *same = map_of_hall(); /* unchanged: neither drawn nor waited for */
@@ -697,7 +698,7 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
     for (int i = 0; i < 3; i++) {
         waits[i].ask.c.kind = CMD_SNAPSHOT;
         waits[i].ask.c.event = fixture.hall;
-        waits[i].ask.c.snapshot.seq = fixture.hall->seq;
+        waits[i].ask.c.snapshot.seq = fixture.hall->shown.seq;
         waits[i].ask.c.snapshot.packed = i == 2;
         submit(&waits[i]);
     }
@@ -711,7 +712,7 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
         assert_ptr_equal(waits[i].ask.c.snapshot.snapshot,
                          waits[0].ask.c.snapshot.snapshot); /* drawn once for all */
     }
-    assert_int_equal(waits[0].ask.c.snapshot.snapshot->seq, fixture.hall->seq);
+    assert_int_equal(waits[0].ask.c.snapshot.snapshot->seq, fixture.hall->shown.seq);
     assert_true(waits[0].ask.c.snapshot.snapshot->packed.len > 0);
     for (int i = 0; i < 3; i++)
         snapshot_unref(waits[i].ask.c.snapshot.snapshot);
@@ -728,8 +729,9 @@ static void a_fifth_map_waits_for_the_readers_of_the_first(void **state)
         kept[i]->text.cap = SNAPSHOT_BYTES_FREE; /* as if it were that large */
     }
     (void)grant(SNAPSHOT_VERSIONS_MAX);
-    struct call waits = {
-        .ask.c = {.kind = CMD_SNAPSHOT, .event = fixture.hall, .snapshot.seq = fixture.hall->seq}};
+    struct call waits = {.ask.c = {.kind = CMD_SNAPSHOT,
+                                   .event = fixture.hall,
+                                   .snapshot.seq = fixture.hall->shown.seq}};
     submit(&waits);
     advance_ms(SNAPSHOT_STAY_US / 1000 - 100);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* real time does not count */
@@ -743,12 +745,12 @@ static void a_fifth_map_waits_for_the_readers_of_the_first(void **state)
     assert_false(atomic_load(&kept[1]->pin.revoked));
     snapshot_unref(kept[0]);
     assert_int_equal(answer(&waits), HF_OK);
-    assert_int_equal(waits.ask.c.snapshot.snapshot->seq, fixture.hall->seq);
-    assert_int_equal(fixture.hall->maps->n, SNAPSHOT_VERSIONS_MAX);
+    assert_int_equal(waits.ask.c.snapshot.snapshot->seq, fixture.hall->shown.seq);
+    assert_int_equal(fixture.hall->documents.maps->n, SNAPSHOT_VERSIONS_MAX);
     snapshot_unref(waits.ask.c.snapshot.snapshot);
     for (int i = 1; i < SNAPSHOT_VERSIONS_MAX; i++)
         snapshot_unref(kept[i]);
-    assert_int_equal(fixture.hall->maps->n, 1);
+    assert_int_equal(fixture.hall->documents.maps->n, 1);
 }
 
 /* ---- restart ---- */
@@ -949,7 +951,7 @@ static void a_seat_is_refused_from_the_view_only_when_it_surely_is_taken(void **
     assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     advance_ms(HOUR_MS);
     assert_true(refuses(NULL, 0, 1, &taken)); /* sold */
-    fixture.hall->status = EVENT_CLOSED;
+    fixture.hall->shown.status = EVENT_CLOSED;
     assert_false(refuses(NULL, 0, 1, &taken)); /* the right answer is "closed" */
 }
 

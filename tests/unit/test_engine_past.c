@@ -482,9 +482,9 @@ static void random_on_hold(void)
         ask_release(&call.ask, fixture.hall, &g->id);
         call.ask.c.kind = roll < 60 ? CMD_HOLD_EVICT : CMD_HOLD_RELEASE;
         call.ask.c.release.evicts = roll < 60;
-        int64_t seq = fixture.hall->seq;
+        int64_t seq = fixture.hall->shown.seq;
         enum verdict verdict = run_and_close(&call);
-        bool ended = verdict == VERDICT_OK && fixture.hall->seq != seq;
+        bool ended = verdict == VERDICT_OK && fixture.hall->shown.seq != seq;
         for (uint32_t s = 0; ended && s < recorded.holds[i].n; s++)
             if (recorded.seats[recorded.holds[i].seats[s]].hold == g->id.key)
                 recorded.seats[recorded.holds[i].seats[s]] = (struct seat_record){FREE, 0, 0};
@@ -594,7 +594,7 @@ static void the_log_is_listed_over_more_rows_than_a_page(void **state)
         if (i == 7)
             seventh = g.id;
     }
-    int64_t next = 0, all = fixture.hall->seq;
+    int64_t next = 0, all = fixture.hall->shown.seq;
     assert_int_equal(all, 1 + 60 * 4);
     for (bool more = true; more;) {
         struct audit_page *p =
@@ -693,7 +693,8 @@ static bool refuses_best(uint32_t quantity, int64_t section, const char *tier)
     if (refused) {
         assert_int_equal(a.c.verdict, VERDICT_SOLD_OUT);
         assert_int_equal(command_shortage(&a.c)->short_area, -1);
-        assert_int_equal(command_shortage(&a.c)->available, fixture.hall->counts[SEAT_AVAILABLE]);
+        assert_int_equal(command_shortage(&a.c)->available,
+                         fixture.hall->shown.counts[SEAT_AVAILABLE]);
     }
     ask_close(&a);
     return refused;
@@ -780,7 +781,7 @@ static void a_restart_keeps_areas_blocks_status_and_what_addresses_hold(void **s
     restart();
     event_read_counts(fixture.hall, &after);
     assert_memory_equal(&after, &before, sizeof before);
-    assert_int_equal(fixture.hall->status, EVENT_CLOSED);
+    assert_int_equal(fixture.hall->shown.status, EVENT_CLOSED);
     assert_int_equal(fixture.hall->areas[FLOOR].available, FLOOR_PLACES - 7);
     assert_int_equal(fixture.hall->areas[FLOOR].booked_shown, 3);
     assert_int_equal(seat_shown_status(seat_shown(fixture.hall, 5)), SEAT_BLOCKED);
@@ -840,7 +841,7 @@ static void an_event_closed_behind_the_server_s_back_is_read_again(void **state)
     assert_int_equal(sql("UPDATE events SET status = 2"), 1);
     assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK); /* the event was closed already */
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 1);
-    assert_int_equal(fixture.hall->status, EVENT_CLOSED);
+    assert_int_equal(fixture.hall->shown.status, EVENT_CLOSED);
     assert_int_equal(sql("SELECT COUNT(*) FROM log WHERE object = 1 AND cause = 11"), 0);
     assert_int_equal(buy(0, 1), VERDICT_EVENT_CLOSED);
     assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);

@@ -171,14 +171,14 @@ static void hold_and_release(struct event *e, uint32_t seat)
 static void follow(struct event *e)
 {
     struct changes changes = {0};
-    (void)event_changes(e, atomic_load(&e->seq) / 2, &changes);
+    (void)event_changes(e, atomic_load(&e->shown.seq) / 2, &changes);
     changes_close(&changes);
 }
 
 static void draw(struct event *e)
 {
     struct call call = {.ask.c = {.kind = CMD_SNAPSHOT, .event = e}};
-    call.ask.c.snapshot.seq = atomic_load(&e->seq);
+    call.ask.c.snapshot.seq = atomic_load(&e->shown.seq);
     assert_int_equal(run(&call), VERDICT_OK);
     ask_close(&call.ask);
 }
@@ -358,7 +358,7 @@ static void an_event_that_leaves_is_nobodys(void **state)
         struct event_def *def = def_hall(1, 1);
         def->id.key = LIFE_KEY;
         struct event *e = event_new(def, &(struct clock_row){.event = LIFE_KEY, .now = T0_MS});
-        e->departures = lives;
+        e->registered.departures = lives;
         assert_ptr_equal(view_install(crowd.view, e), e);
         for (unsigned n_looks = crowd.n_taken;
              lives % 8 == 0 && crowd.n_taken == n_looks && wait_now_us() < until_us;)

@@ -51,7 +51,7 @@ static uint32_t *state_at(struct history *h, int64_t seq)
 /* Publishes a batch of `rows` audit rows that changes at most `n` items. */
 static void batch(struct history *h, int64_t rows, size_t n)
 {
-    int64_t before = h->e->seq, seq = before + rows;
+    int64_t before = h->e->shown.seq, seq = before + rows;
     bool touched[ITEMS] = {false};
     uint32_t state[ITEMS];
     memcpy(state, state_at(h, before), sizeof state);
@@ -68,7 +68,7 @@ static void batch(struct history *h, int64_t rows, size_t n)
                                                .state = state[item],
                                                .kind = is_area ? CHANGE_AREA : CHANGE_SEAT});
     }
-    h->e->seq = seq;
+    h->e->shown.seq = seq;
     lock_give(&h->e->lock);
     for (int64_t s = before + 1; s <= seq; s++)
         for (int i = 0; i < ITEMS; i++)
@@ -80,7 +80,7 @@ static void assert_replay(struct history *h, int64_t after, struct changes *c)
 {
     uint32_t state[ITEMS];
     assert_true(event_changes(h->e, after, c));
-    assert_int_equal(c->seq, h->e->seq);
+    assert_int_equal(c->seq, h->e->shown.seq);
     memcpy(state, state_at(h, after), sizeof state);
     for (size_t i = 0; i < c->list.n; i++) {
         const struct change *x = &c->list.v[i];
@@ -94,7 +94,7 @@ static void assert_replay(struct history *h, int64_t after, struct changes *c)
         }
         state[is_area ? SEATS + x->item : x->item] = x->state;
     }
-    assert_memory_equal(state, state_at(h, h->e->seq), sizeof state);
+    assert_memory_equal(state, state_at(h, h->e->shown.seq), sizeof state);
 }
 
 static void replay_from_every_seq_gives_the_final_state(void **state)
@@ -107,10 +107,10 @@ static void replay_from_every_seq_gives_the_final_state(void **state)
     history_init(&h, seed, 17, 1 << 20);
     for (int i = 0; i < 300; i++) {
         batch(&h, 1 + (int64_t)random_below(&h.random, 9), random_below(&h.random, 12));
-        assert_replay(&h, h.first + (int64_t)random_below(&h.random, (uint64_t)(h.e->seq - 16)),
-                      &c);
+        assert_replay(
+            &h, h.first + (int64_t)random_below(&h.random, (uint64_t)(h.e->shown.seq - 16)), &c);
     }
-    for (int64_t after = h.first; after <= h.e->seq; after++)
+    for (int64_t after = h.first; after <= h.e->shown.seq; after++)
         assert_replay(&h, after, &c);
     changes_close(&c);
     history_close(&h);
@@ -128,7 +128,7 @@ static void after_wrapping_each_seq_is_replayed_or_too_old(void **state)
         int64_t floor = h.e->feed.floor;
         for (int64_t after = h.first; after < floor; after += 1 + after / 16)
             assert_false(event_changes(h.e, after, &c));
-        for (int64_t after = floor; after <= h.e->seq; after++)
+        for (int64_t after = floor; after <= h.e->shown.seq; after++)
             assert_replay(&h, after, &c);
     }
     assert_true(h.e->feed.floor > 0);
@@ -198,13 +198,13 @@ static void reset_forgets_the_past_and_goes_on(void **state)
     history_init(&h, test_seed(16), 0, 64);
     for (int i = 0; i < 30; i++)
         batch(&h, 2, 5);
-    feed_reset(&h.e->feed, h.e->seq);
-    assert_false(event_changes(h.e, h.e->seq - 1, &c));
-    assert_replay(&h, h.e->seq, &c);
-    int64_t since = h.e->seq;
+    feed_reset(&h.e->feed, h.e->shown.seq);
+    assert_false(event_changes(h.e, h.e->shown.seq - 1, &c));
+    assert_replay(&h, h.e->shown.seq, &c);
+    int64_t since = h.e->shown.seq;
     for (int i = 0; i < 10; i++)
         batch(&h, 2, 5);
-    for (int64_t after = since; after <= h.e->seq; after++)
+    for (int64_t after = since; after <= h.e->shown.seq; after++)
         assert_replay(&h, after, &c);
     changes_close(&c);
     history_close(&h);
@@ -260,16 +260,16 @@ static void a_batch_is_in_the_feed_once_it_is_shown(void **state)
     struct ask a, b;
     paper_init(&p, test_seed(17));
     struct event *e = paper_event(&p, def_hall(1, 8));
-    int64_t start = e->seq;
+    int64_t start = e->shown.seq;
     ask_create(&a, e, 2, 3);
     assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     assert_changes(e, start, "2h3h");
-    int64_t held = e->seq;
+    int64_t held = e->shown.seq;
 
     ask_renew(&b, e, &command_hold(&a.c)->id, 20000); /* advances the seq without changing a seat */
     p.now += 1000;
     assert_int_equal(paper_run(&p, &b), VERDICT_OK);
-    assert_true(e->seq > held);
+    assert_true(e->shown.seq > held);
     assert_changes(e, held, "");
     ask_close(&b);
 
@@ -296,7 +296,7 @@ static void an_event_read_again_answers_too_old(void **state)
     struct ask a;
     paper_init(&p, test_seed(18));
     struct event *e = paper_event(&p, def_hall(1, 8));
-    int64_t start = e->seq;
+    int64_t start = e->shown.seq;
     ask_create(&a, e, 1);
     assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     struct clock_row clock = e->clock;

@@ -88,7 +88,7 @@ static void an_event_that_nobody_asks_for_leaves_and_comes_back_the_same(void **
     struct id id = hold_one(s->a, e, 3);
     release(s->a, e, &id);
     tell_others(s);
-    const int64_t seq = e->seq, fence = e->clock.fence, head = seat_head(&e->seats[3]);
+    const int64_t seq = e->shown.seq, fence = e->clock.fence, head = seat_head(&e->seats[3]);
     pass(s, 1); /* sees the use */
     pass(s, IDLE_MS - 100);
     assert_true(is_loaded(s));
@@ -98,10 +98,10 @@ static void an_event_that_nobody_asks_for_leaves_and_comes_back_the_same(void **
     assert_int_equal(s->a->engine->events_bytes, 0);
 
     e = load(s);
-    assert_int_equal(e->seq, seq);
+    assert_int_equal(e->shown.seq, seq);
     assert_int_equal(e->clock.fence, fence);
     assert_int_equal(seat_head(&e->seats[3]), head);
-    assert_int_equal(e->counts[SEAT_AVAILABLE], 12);
+    assert_int_equal(e->shown.counts[SEAT_AVAILABLE], 12);
     (void)hold_one(s->a, e, 3);
 }
 
@@ -143,7 +143,7 @@ static void an_event_stays_until_its_holds_have_run_out(void **state)
     pass(s, LONG_MS);
     assert_true(is_loaded(s));
     pass(s, DEF_TTL_MS); /* the hold ends by itself, on time */
-    assert_int_equal(engine_event(s->a->engine, s->key)->counts[SEAT_AVAILABLE], 12);
+    assert_int_equal(engine_event(s->a->engine, s->key)->shown.counts[SEAT_AVAILABLE], 12);
     tell_others(s);
     pass(s, LONG_MS);
     assert_false(is_loaded(s));
@@ -215,7 +215,7 @@ static void a_copy_that_was_read_before_the_event_left_is_not_installed(void **s
     struct id id = hold_one(s->a, event, 2);
     release(s->a, event, &id);
     tell_others(s);
-    const int64_t seq = event->seq;
+    const int64_t seq = event->shown.seq;
     call_close(&first);
     pass(s, LONG_MS);
     pass(s, LONG_MS);
@@ -226,7 +226,7 @@ static void a_copy_that_was_read_before_the_event_left_is_not_installed(void **s
     assert_int_equal(second.answers, 0); /* the loader reads it once more */
     server_turn(s->a);
     assert_int_equal(second.answers, 1);
-    assert_int_equal(second.ask.c.event->seq, seq);
+    assert_int_equal(second.ask.c.event->shown.seq, seq);
     assert_ptr_equal(second.ask.c.event, engine_event(e, s->key));
     call_close(&second);
 }

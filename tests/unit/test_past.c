@@ -59,7 +59,7 @@ static int teardown(void **state)
 static void note(void)
 {
     struct moment *m = &moments[n_moments++];
-    *m = (struct moment){.at = paper.now, .seq = hall->seq, .status = hall->status_draft};
+    *m = (struct moment){.at = paper.now, .seq = hall->shown.seq, .status = hall->status_draft};
     for (uint32_t i = 0; i < SEATS; i++)
         m->seats[i] = hall->seats[i].status;
     for (size_t i = 0; i < AREAS; i++)
@@ -188,7 +188,7 @@ static void rows_after_the_moment_are_taken_back(void **state)
     for (size_t i = 0; i < n_moments; i++) {
         struct past_map p;
         past_map_begin(&p, hall, moments[i].at);
-        assert_int_equal(p.map.seq, hall->seq);
+        assert_int_equal(p.map.seq, hall->shown.seq);
         for (size_t r = 0; r < paper.audit.n; r++)
             if (paper.audit.v[r].at > moments[i].at)
                 assert_true(past_map_undo(&p, &paper.audit.v[r]));

@@ -34,8 +34,8 @@ static struct event *hall(void)
 static void change(struct event *e, bool is_area, uint32_t item, uint32_t state)
 {
     lock_take(&e->lock);
-    e->seq++;
-    feed_put(&e->feed, &(struct change){.seq = e->seq,
+    e->shown.seq++;
+    feed_put(&e->feed, &(struct change){.seq = e->shown.seq,
                                         .item = item,
                                         .state = state,
                                         .kind = is_area ? CHANGE_AREA : CHANGE_SEAT});
@@ -143,10 +143,10 @@ static void rounds_without_changes_say_nothing(void **state)
     assert_int_equal(round_of(&h), 0);
     hub_join(&h, &f, &api_streams, e, 0);
     assert_int_equal(round_of(&h), 0);
-    e->seq += 3; /* renewals */
+    e->shown.seq += 3; /* renewals */
     assert_int_equal(round_of(&h), 0);
     change(e, false, 9, SEAT_HELD);
-    e->seq++;
+    e->shown.seq++;
     assert_int_equal(round_of(&h), 1);
     assert_text(&f, "id: 5\nevent: seats\n"
                     "data: {\"seq\":5,\"changes\":[[\"A-1-10\",\"h\"]],\"areas\":{}}\n\n");
@@ -166,7 +166,7 @@ static void a_seq_that_is_too_old_or_unknown_begins_with_a_reset(void **state)
     hub_join(&h, &present, &api_streams, e, 0);
     change(e, false, 1, SEAT_HELD);
     change(e, false, 2, SEAT_HELD);
-    feed_reset(&e->feed, e->seq);
+    feed_reset(&e->feed, e->shown.seq);
     hub_join(&h, &old, &api_streams, e, 1);
     hub_join(&h, &future, &api_streams, e, 3);
     hub_join(&h, &unknown, &api_streams, e, AFTER_UNKNOWN);
@@ -236,9 +236,9 @@ static struct event *large(void)
 static void change_many(struct event *e, uint32_t first, uint32_t n, uint32_t to)
 {
     lock_take(&e->lock);
-    e->seq += n;
+    e->shown.seq += n;
     for (uint32_t i = 0; i < n; i++)
-        feed_put(&e->feed, &(struct change){.seq = e->seq, .item = first + i, .state = to});
+        feed_put(&e->feed, &(struct change){.seq = e->shown.seq, .item = first + i, .state = to});
     lock_give(&e->lock);
 }
 
@@ -253,7 +253,7 @@ static void each_message_and_all_together_have_a_bound(void **state)
     size_t seats = 0;
     for (int i = 0; i < N; i++) { /* each missed something different, and none of them reads */
         change_many(e, 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
-        hub_join(&h, &f[i], &api_streams, e, e->seq - 7500);
+        hub_join(&h, &f[i], &api_streams, e, e->shown.seq - 7500);
         assert_non_null(f[i].missed);
         assert_true(h.bytes <= MESSAGES_BYTES_MAX + (size_t)N * 100);
     }
@@ -271,7 +271,7 @@ static void each_message_and_all_together_have_a_bound(void **state)
     assert_int_equal(h.bytes, 0);
 
     change_many(e, 0, 10000, SEAT_HELD); /* a message about these would be too long */
-    hub_join(&h, &f[0], &api_streams, e, e->seq - 10000);
+    hub_join(&h, &f[0], &api_streams, e, e->shown.seq - 10000);
     held[0] = next(&f[0]);
     assert_true(says(held[0], "event: reset\n"));
     message_unref(held[0]);
@@ -295,7 +295,7 @@ static void what_newcomers_missed_leaves_room_for_news(void **state)
             events[n] = large();
         for (int i = 0; i < EACH; i++) {
             change_many(events[n], 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
-            hub_join(&h, &f[n][i], &api_streams, events[n], events[n]->seq - 7500);
+            hub_join(&h, &f[n][i], &api_streams, events[n], events[n]->shown.seq - 7500);
         }
     }
     struct message *last = next(&f[EVENTS - 1][EACH - 1]);
@@ -341,7 +341,7 @@ static void subscribers_that_missed_the_same_share_one_message(void **state)
     round_of(&h);
     for (int i = 0; i < N; i++) { /* still nothing is missing: the round brings the rest */
         struct message *first = next(&f[i]), *second = next(&f[i]);
-        assert_int_equal(second->seq, e->seq);
+        assert_int_equal(second->seq, e->shown.seq);
         assert_true(says(second, "A-1-3"));
         message_unref(first);
         message_unref(second);
@@ -388,7 +388,7 @@ static void sell(struct sale *s)
 {
     uint32_t seat = (uint32_t)random_below(&s->random, SEATS);
     uint32_t to = (uint32_t)random_below(&s->random, 4);
-    int64_t seq = s->e->seq;
+    int64_t seq = s->e->shown.seq;
     memcpy(s->maps[seq + 1], s->maps[seq], SEATS);
     s->maps[seq + 1][seat] = ".hbx"[to];
     change(s->e, false, seat, to);
@@ -400,7 +400,7 @@ static void come_or_go(struct sale *s, struct reader *r)
     if (r->joined) {
         hub_leave(&s->hub, &r->subscriber);
     } else {
-        int64_t after = (int64_t)random_below(&s->random, (uint64_t)s->e->seq + 1);
+        int64_t after = (int64_t)random_below(&s->random, (uint64_t)s->e->shown.seq + 1);
         memcpy(r->map, s->maps[after], SEATS);
         hub_join(&s->hub, &r->subscriber, &api_streams, s->e, after);
     }
@@ -448,7 +448,7 @@ static void at_any_pace_a_readers_map_is_that_of_its_last_message(void **state)
         while (read_on(s, r))
             ;
         if (r->joined)
-            assert_memory_equal(r->map, s->maps[s->e->seq], SEATS);
+            assert_memory_equal(r->map, s->maps[s->e->shown.seq], SEATS);
         hub_leave(&s->hub, &r->subscriber);
     }
     assert_int_equal(s->hub.bytes, 0);

@@ -263,7 +263,7 @@ static void streams_are_told_of_status_and_terms(void **state)
 {
     (void)state;
     struct changes changes = {0};
-    int64_t seq = hall->seq;
+    int64_t seq = hall->shown.seq;
     struct ask a;
     assert_int_equal(create(0), VERDICT_CREATED);
     assert_true(event_changes(hall, seq, &changes));
@@ -276,7 +276,7 @@ static void streams_are_told_of_status_and_terms(void **state)
     assert_true(event_changes(hall, seq, &changes));
     assert_int_equal(changes.list.n, 2); /* the event once, and after seats and areas */
     assert_int_equal(changes.list.v[1].kind, CHANGE_EVENT);
-    assert_int_equal(changes.list.v[1].seq, hall->seq);
+    assert_int_equal(changes.list.v[1].seq, hall->shown.seq);
     vec_close(&changes.list);
 }
 

@@ -131,7 +131,7 @@ static void two_servers_sell_each_seat_once(void **state)
     assert_int_equal(second.ask.c.verdict, VERDICT_SEAT_TAKEN);
     assert_int_equal(second.ask.c.create.shortage.n_taken, 1);
     assert_int_equal(second.ask.taken[0], 3);
-    assert_int_equal(h->at_b->seq, h->at_a->seq); /* the log brought it up to date */
+    assert_int_equal(h->at_b->shown.seq, h->at_a->shown.seq); /* the log brought it up to date */
     assert_int_equal(shown(h->at_b, 3), SEAT_HELD);
 
     struct call confirm;
@@ -188,7 +188,7 @@ static void an_announcement_brings_the_other_server_up_to_date(void **state)
     sim_follower_deliver(h->a->engine, h->b->engine);
     server_turn(h->b);
     assert_int_equal(shown(h->at_b, 5), SEAT_HELD);
-    assert_int_equal(h->at_b->seq, h->at_a->seq);
+    assert_int_equal(h->at_b->shown.seq, h->at_a->shown.seq);
 }
 
 static void an_event_is_created_on_one_server_and_sold_on_the_other(void **state)
@@ -223,9 +223,9 @@ static void a_view_that_is_too_far_behind_is_loaded_again(void **state)
     struct event *at_a = server_event(h->a, key), *at_b = server_event(h->b, key);
     for (int i = 0; i < 4; i++)
         block_all(h->a, at_a, i % 2 ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK);
-    assert_true(at_a->seq > at_b->seq + LEDGER_SINCE_MAX);
+    assert_true(at_a->shown.seq > at_b->shown.seq + LEDGER_SINCE_MAX);
     hold_one(h->b, at_b, 17); /* after the loading: the row's condition would refuse an old view */
-    assert_int_equal(at_b->seq, at_a->seq + 2);
+    assert_int_equal(at_b->shown.seq, at_a->shown.seq + 2);
     struct fold fold;
     fold_init(&fold, h->world.ledger, key);
     check_caught_up(&fold, h->world.ledger, h->b);
@@ -249,8 +249,8 @@ static void a_hold_expires_by_the_clock_on_whichever_server_turns_first(void **s
     assert_int_equal(shown(h->at_a, 1), SEAT_HELD);
     sim_follower_deliver(h->b->engine, h->a->engine);
     server_turn(h->a);
-    assert_int_equal(shown(h->at_a, 1), SEAT_AVAILABLE); /* the other server sees it */
-    assert_int_equal(h->at_a->seq, h->at_b->seq);        /* and does not expire it again */
+    assert_int_equal(shown(h->at_a, 1), SEAT_AVAILABLE);      /* the other server sees it */
+    assert_int_equal(h->at_a->shown.seq, h->at_b->shown.seq); /* and does not expire it again */
 }
 
 static void a_renewal_that_the_other_server_has_not_seen_keeps_the_hold_alive(void **state)
@@ -392,7 +392,7 @@ static void a_failed_write_leaves_no_trace_in_the_view(void **state)
     struct id id = hold_one(h->a, h->at_a, 9);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct call create, release;
-        int64_t seq = h->at_a->seq;
+        int64_t seq = h->at_a->shown.seq;
         sim_ledger_fail(h->world.ledger, calls[i], 1, SIM_UNAVAILABLE);
         ask_create(&create.ask, h->at_a, 0, 4);
         ask_area(&create.ask, 0, 2);
@@ -400,7 +400,7 @@ static void a_failed_write_leaves_no_trace_in_the_view(void **state)
         server_put(h->a, &create);
         assert_int_equal(server_ask(h->a, &release), VERDICT_STORE_UNAVAILABLE);
         assert_int_equal(create.ask.c.verdict, VERDICT_STORE_UNAVAILABLE);
-        assert_int_equal(h->at_a->seq, seq);
+        assert_int_equal(h->at_a->shown.seq, seq);
         check_view(&h->view_a, h->world.ledger, h->a);
         check_ledger(&h->rows, h->world.ledger);
         call_close(&create);

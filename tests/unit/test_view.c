@@ -97,7 +97,7 @@ static void thousands_of_rows_are_told_apart(void **state)
         }
     }
     struct event *e = event_of(def);
-    assert_int_equal(e->n_rows, 3000);
+    assert_int_equal(e->rows.n, 3000);
     assert_every_seat_is_found(e);
     assert_int_equal(price_of(e, 0), 0);
     assert_int_equal(price_of(e, 8999), 29);
@@ -546,7 +546,7 @@ static void a_reload_shows_the_areas_and_the_status_of_the_ledger(void **state)
     assert_int_equal(e->areas[0].booked_shown, 2);
     assert_int_equal(e->areas[0].pending, 0);
     assert_int_equal(e->areas[1].available, 4);
-    assert_int_equal(e->status, EVENT_CLOSED);
+    assert_int_equal(e->shown.status, EVENT_CLOSED);
     view_free(v);
 }
 
@@ -644,7 +644,7 @@ static void *watch(void *arg)
             return "counts differ from their seq";
         pthread_mutex_lock(&drawing); /* the server, too, has one drawer */
         drawer_draw(e, api_texts.map, 0);
-        const struct snapshot *s = e->snapshot;
+        const struct snapshot *s = e->documents.map;
         bool full = memmem(s->text.data, s->text.len, "\"hhhhhhhhhhhh\"", CROWD + 2) != NULL;
         bool empty = memmem(s->text.data, s->text.len, "\"............\"", CROWD + 2) != NULL;
         bool odd = s->seq / (CROWD + 1) % 2;

@@ -175,7 +175,7 @@ static enum hf_status postgres_warnings(struct journal *base, struct buf *ret_li
     struct journal_pg *j = of(base);
     int64_t lacks[2] = {0};
     journal_sql_begin_call(&j->sql);
-    enum hf_status status = j->sql.db->driver->warnings(j->sql.db, ret_lines, err);
+    enum hf_status status = j->sql.db->driver->upkeep.warnings(j->sql.db, ret_lines, err);
     if (status == HF_OK)
         status = ask(j->safety, lacks, 2, err);
     if (status == HF_OK && lacks[0])

@@ -146,8 +146,8 @@ static enum hf_status write_once(struct journal_sql *j, enum journal_sql_stateme
     struct db_stmt *stmt = j->statements[which];
     int64_t changes = 0;
     enum hf_status status;
-    if (driver->run) {
-        status = driver->run(stmt, args, &changes, err);
+    if (driver->network) {
+        status = driver->network->run(stmt, args, &changes, err);
     } else if ((status = driver->begin(j->db, err)) != HF_OK ||
                (status = db_exec(stmt, args, &changes, err)) != HF_OK ||
                (status = driver->commit(j->db, err)) != HF_OK) {

@@ -60,7 +60,7 @@ static struct journal_file *of(struct journal *j) { return (struct journal_file 
 static bool copy_log(struct db *db, struct db_log *ret)
 {
     struct hf_err err = {0};
-    if (db->driver->maintain(db, ret, &err) == HF_OK)
+    if (db->driver->upkeep.maintain(db, ret, &err) == HF_OK)
         return true;
     log_write(LOG_WARN, "the journal's log was not copied", "why", err.msg, NULL);
     return false;
@@ -104,7 +104,7 @@ static enum journal_result keep_log(struct journal *base, enum journal_result re
     struct journal_file *j = of(base);
     struct db *db = j->sql.db;
     struct db_log log;
-    int64_t bytes = db->driver->log_bytes(db);
+    int64_t bytes = db->driver->upkeep.log_bytes(db);
     atomic_store(&j->hurry, bytes >= LOG_HURRY_BYTES);
     set_long(j, bytes >= LOG_COPY_BYTES);
     if (bytes < LOG_COPY_BYTES) {
@@ -167,7 +167,7 @@ static enum hf_status sqlite_open(const char *url, const struct journal_options 
     struct db_options own = journal_sql_options(&j->sql, options);
     enum hf_status status;
     if ((status = db_open(url, &own, &j->sql.db, err)) != HF_OK ||
-        (status = j->sql.db->driver->maintain(j->sql.db, &log, err)) != HF_OK ||
+        (status = j->sql.db->driver->upkeep.maintain(j->sql.db, &log, err)) != HF_OK ||
         (status = db_migrate_part(j->sql.db, "cell", migrations,
                                   sizeof migrations / sizeof *migrations, err)) != HF_OK ||
         (status = j->sql.db->driver->script(j->sql.db, REPORTS, err)) != HF_OK ||

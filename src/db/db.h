@@ -26,8 +26,8 @@
  *   {joined}        the name of the aggregate that joins texts; its second argument comes between
  *                   them
  *   {hex(bytes)}    the digits of a byte string, in either case, as a text
- *   {number}        the next of a shared database's numbers, see db_driver.number; only in
- *                   statements for db_driver.run_locked
+ *   {number}        the next of a shared database's numbers, see db_sharing.number; only in
+ *                   statements for db_network.run_locked
  *   {slow}          nothing, but the statement may take minutes; others are ended after seconds
  *   {or_surprise}   at the end of an INSERT that only expect_many runs: a row that exists already
  *                   makes it a surprise
@@ -151,6 +151,109 @@ struct db_sizes {
     int64_t disk_bytes, disk_free_bytes; /* of the file system that has both */
 };
 
+/* What connections that are shared (db_options.shared) have beside the rest: names that
+ * transactions lock, a sequence, and wake-ups. */
+struct db_sharing {
+    /* Begins a transaction that has the locks of these names: it waits until all
+     * transactions that locked one of them have ended.  It need not wait for those on other names;
+     * on SQLite, which has one writer, it does.  The names come in any order, at most DB_NAMES_MAX
+     * of them, and are borrowed for the call. */
+    HF_MUST_USE enum hf_status (*begin_locked)(struct db *db, const struct db_value *names,
+                                               size_t n, struct hf_err *err);
+    /* Inside a transaction with the locks of some names.  Draws a number that was never drawn
+     * before, and that is larger than all that were drawn under the lock of one of these names,
+     * whatever happened in between.  At most one for each name. */
+    int64_t (*number)(struct db *db);
+    /* Outside a transaction.  Returns true if this connection leads nowhere any more (the file was
+     * removed or replaced, the server has gone).  Close it and open another.  Cheap enough to be
+     * asked before every operation. */
+    bool (*is_gone)(struct db *db);
+    /* After a commit: wakes the connections, of any process, that await these numbers, or that
+     * listen on DB_WAKE_TOPIC with the number of the topic.  A wake-up is a hint: it may be lost,
+     * and may wake others too. */
+    void (*wake)(struct db *db, const struct db_wake *wakes, size_t n);
+};
+
+/* What is watched and maintained of a database while it is in use. */
+struct db_upkeep {
+    /* Appends what an operator should know about the database's settings, one line each: commits
+     * that are not safe, a standby that may lag.  Appends nothing if all is well. */
+    HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,
+                                           struct hf_err *err);
+    /* Returns how often this connection has waited for an answer of its server; on SQLite, which
+     * has no server, how many statements it has run, counting each row of exec_many. */
+    int64_t (*exchanges)(const struct db *db);
+    /* Copies the log into the main file, up to the oldest page that a reader still needs there. The
+     * next transaction that writes begins the log anew if all of it has been copied by then.  A
+     * database that has no such log, or whose log another connection is copying, reports 0 bytes.
+     */
+    HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct db_log *ret, struct hf_err *err);
+    /* Returns how long the log was after this connection's last commit; 0 if maintain has nothing
+     * to do on this database.  No system call. */
+    int64_t (*log_bytes)(const struct db *db);
+    /* Outside a transaction.  A few system calls, or one exchange. */
+    HF_MUST_USE enum hf_status (*sizes)(struct db *db, struct db_sizes *ret, struct hf_err *err);
+};
+
+/* What only a database in a network has, to which other processes write, too. */
+struct db_network {
+    /* Outside a transaction.  Does begin, the statement and the commit in one exchange, so that
+     * nothing is locked between two calls.  Fails as commit does.  *ret_changes as in exec_many. */
+    HF_MUST_USE enum hf_status (*run)(struct db_stmt *stmt, const struct db_value *args,
+                                      int64_t *ret_changes, struct hf_err *err);
+    /* Shared databases, outside a transaction.  Does begin_locked on one name, the statement and the
+     * commit in one exchange.  Fails as commit does; step through the answer afterwards. */
+    HF_MUST_USE enum hf_status (*run_locked)(struct db_stmt *stmt, const struct db_value *name,
+                                             const struct db_value *args, struct hf_err *err);
+    /* From now on an answer is awaited for at most `ms`; 0: as long as the options say. */
+    void (*limit_answers)(struct db *db, int64_t ms);
+    /* Outside a transaction.  Sends at most 7000 bytes of text to all connections, of any process,
+     * that listen on `topic` (letters and _). */
+    HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,
+                                         struct hf_err *err);
+    /* Outside a transaction.  Sleeps until a text arrives, until wake_fd (-1: none) is readable, or
+     * for timeout_ms; appends the texts that arrived, one line each.  Texts that were sent before
+     * the first call, or while the connection was lost, are not received. */
+    HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
+                                         int64_t timeout_ms, struct buf *ret_lines,
+                                         struct hf_err *err);
+    /* Outside a transaction.  Takes the advisory lock of this number, until unlock_all or the end of
+     * the connection; *ret_locked is false if another connection has it.  A connection that has the
+     * lock may take it again. */
+    HF_MUST_USE enum hf_status (*try_lock)(struct db *db, int64_t number, bool *ret_locked,
+                                           struct hf_err *err);
+    /* Gives back every advisory lock of this connection, however often it was taken. */
+    HF_MUST_USE enum hf_status (*unlock_all)(struct db *db, struct hf_err *err);
+    /* Is there a connection pooler in between? */
+    bool (*is_pooled)(const struct db *db);
+};
+
+/* What only a database that is a file has. */
+struct db_file {
+    /* Shared databases, outside a transaction.  Sleeps until `number` is woken, or until something
+     * may have been committed since the last transaction or await, at most timeout_ms, or until soon
+     * after wake_fd (-1: none) is readable; may return early.  `number` is one from the sequence, or
+     * 0. */
+    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int wake_fd,
+                                        int64_t timeout_ms, struct hf_err *err);
+    /* Inside a transaction of the writer.  Fails unless the disk takes `bytes` more; they are given
+     * back at once. */
+    HF_MUST_USE enum hf_status (*check_room)(struct db *db, int64_t bytes, struct hf_err *err);
+    /* Reads all of the file and appends what is damaged in it, one line each, some lines at most;
+     * nothing if it is sound.  Gives up after limit_ms (0: never), and then *ret_whole is false. */
+    HF_MUST_USE enum hf_status (*check)(struct db *db, int64_t limit_ms, struct buf *ret_lines,
+                                        bool *ret_whole, struct hf_err *err);
+    /* Outside a transaction.  Copies the database as it is at one moment into the empty file `path`,
+     * while other connections go on reading and writing.  The caller syncs the file. */
+    HF_MUST_USE enum hf_status (*copy)(struct db *db, const char *path, struct hf_err *err);
+    /* Gives the database file `new_path` the name that the URL has, which no
+     * process may be using.  A database of that name is kept under the name `aside`; all three are
+     * on one disk.  If the process ends meanwhile, the name is that of the old file or of the new
+     * one; but if the old one is too damaged to be closed properly, it may also be free. */
+    HF_MUST_USE enum hf_status (*put)(const char *url, const char *new_path, const char *aside,
+                                      struct hf_err *err);
+};
+
 struct db_driver {
     const char *name;       /* also the URL's scheme: sqlite:PATH */
     const char *other_name; /* a second scheme; NULL: none */
@@ -169,22 +272,6 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*script)(struct db *db, const char *sql, struct hf_err *err);
 
     HF_MUST_USE enum hf_status (*begin)(struct db *db, struct hf_err *err);
-    /* Shared databases.  Begins a transaction that has the locks of these names: it waits until all
-     * transactions that locked one of them have ended.  It need not wait for those on other names;
-     * on SQLite, which has one writer, it does.  The names come in any order, at most DB_NAMES_MAX
-     * of them, and are borrowed for the call. */
-    HF_MUST_USE enum hf_status (*begin_locked)(struct db *db, const struct db_value *names,
-                                               size_t n, struct hf_err *err);
-    /* Databases in a network (else NULL), outside a transaction.  Does begin, the statement and the
-     * commit in one exchange, so that nothing is locked between two calls.  Fails as commit does.
-     * *ret_changes as in exec_many. */
-    HF_MUST_USE enum hf_status (*run)(struct db_stmt *stmt, const struct db_value *args,
-                                      int64_t *ret_changes, struct hf_err *err);
-    /* Shared databases in a network (else NULL), outside a transaction.  Does begin_locked on one
-     * name, the statement and the commit in one exchange.  Fails as commit does; step through the
-     * answer afterwards. */
-    HF_MUST_USE enum hf_status (*run_locked)(struct db_stmt *stmt, const struct db_value *name,
-                                             const struct db_value *args, struct hf_err *err);
     HF_MUST_USE enum hf_status (*commit)(struct db *db, struct hf_err *err);
     void (*rollback)(struct db *db); /* harmless outside a transaction */
 
@@ -216,85 +303,13 @@ struct db_driver {
      * connection, unless that is a shared one: a clock that went back for some connections and not
      * for others would be worse. */
     HF_MUST_USE enum hf_status (*now_ms)(struct db *db, int64_t *ret_ms, struct hf_err *err);
-    /* From now on an answer is awaited for at most `ms`; 0: as long as the options say.  NULL:
-     * calls have no answer to wait for. */
-    void (*limit_answers)(struct db *db, int64_t ms);
     /* From now on the clock is never before `ms`, which the ledger has stored already. */
     void (*now_floor)(struct db *db, int64_t ms);
-    /* Shared databases, inside a transaction with the locks of some names: draws a number that was
-     * never drawn before, and that is larger than all that were drawn under the lock of one of
-     * these names, whatever happened in between.  At most one for each name. */
-    int64_t (*number)(struct db *db);
-    /* Shared databases, outside a transaction: returns true if this connection leads nowhere any
-     * more (the file was removed or replaced, the server has gone).  Close it and open another.
-     * Cheap enough to be asked before every operation. */
-    bool (*is_gone)(struct db *db);
-    /* Shared databases that are a file (else NULL), outside a transaction: sleeps until `number` is
-     * woken, or until something may have been committed since the last transaction or await, at
-     * most timeout_ms, or until soon after wake_fd (-1: none) is readable; may return early.
-     * `number` is one from the sequence, or 0. */
-    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int wake_fd,
-                                        int64_t timeout_ms, struct hf_err *err);
-    /* After a commit: wakes the connections, of any process, that await these numbers, or that
-     * listen on DB_WAKE_TOPIC with the number of the topic.  A wake-up is a hint: it may be lost,
-     * and may wake others too. */
-    void (*wake)(struct db *db, const struct db_wake *wakes, size_t n);
-    /* Where many write (else NULL), outside a transaction.  Sends at most 7000 bytes of text to all
-     * connections, of any process, that listen on `topic` (letters and _). */
-    HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,
-                                         struct hf_err *err);
-    /* Where many write (else NULL), outside a transaction.  Sleeps until a text arrives, until
-     * wake_fd (-1: none) is readable, or for timeout_ms; appends the texts that arrived, one line
-     * each.  Texts that were sent before the first call, or while the connection was lost, are not
-     * received. */
-    HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
-                                         int64_t timeout_ms, struct buf *ret_lines,
-                                         struct hf_err *err);
-    /* Where many write (else NULL), outside a transaction.  Takes the advisory lock of this number,
-     * until unlock_all or the end of the connection; *ret_locked is false if another connection has
-     * it.  A connection that has the lock may take it again. */
-    HF_MUST_USE enum hf_status (*try_lock)(struct db *db, int64_t number, bool *ret_locked,
-                                           struct hf_err *err);
-    /* Gives back every advisory lock of this connection, however often it was taken. */
-    HF_MUST_USE enum hf_status (*unlock_all)(struct db *db, struct hf_err *err);
-    /* Databases in a network (else NULL).  Is there a connection pooler in between? */
-    bool (*is_pooled)(const struct db *db);
-    /* Appends what an operator should know about the database's settings, one line each: commits
-     * that are not safe, a standby that may lag.  Appends nothing if all is well. */
-    HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,
-                                           struct hf_err *err);
-    /* Returns how often this connection has waited for an answer of its server; on SQLite, which
-     * has no server, how many statements it has run, counting each row of exec_many. */
-    int64_t (*exchanges)(const struct db *db);
-    /* Copies the log into the main file, up to the oldest page that a reader still needs there. The
-     * next transaction that writes begins the log anew if all of it has been copied by then.  A
-     * database that has no such log, or whose log another connection is copying, reports 0 bytes.
-     */
-    HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct db_log *ret, struct hf_err *err);
-    /* Returns how long the log was after this connection's last commit; 0 if maintain has nothing
-     * to do on this database.  No system call. */
-    int64_t (*log_bytes)(const struct db *db);
-    /* Databases that are a file (else NULL), inside a transaction of the writer.  Fails unless the
-     * disk takes `bytes` more; they are given back at once. */
-    HF_MUST_USE enum hf_status (*check_room)(struct db *db, int64_t bytes, struct hf_err *err);
-    /* Outside a transaction.  A few system calls, or one exchange. */
-    HF_MUST_USE enum hf_status (*sizes)(struct db *db, struct db_sizes *ret, struct hf_err *err);
 
-    /* Databases that are a file (else NULL).  Reads all of the file and appends what is damaged in
-     * it, one line each, some lines at most; nothing if it is sound.  Gives up after limit_ms (0:
-     * never), and then *ret_whole is false. */
-    HF_MUST_USE enum hf_status (*check_file)(struct db *db, int64_t limit_ms, struct buf *ret_lines,
-                                             bool *ret_whole, struct hf_err *err);
-    /* Databases that are a file (else NULL), outside a transaction.  Copies the database as it is
-     * at one moment into the empty file `path`, while other connections go on reading and writing.
-     * The caller syncs the file. */
-    HF_MUST_USE enum hf_status (*copy_file)(struct db *db, const char *path, struct hf_err *err);
-    /* The same databases.  Gives the database file `new_path` the name that the URL has, which no
-     * process may be using.  A database of that name is kept under the name `aside`; all three are
-     * on one disk.  If the process ends meanwhile, the name is that of the old file or of the new
-     * one; but if the old one is too damaged to be closed properly, it may also be free. */
-    HF_MUST_USE enum hf_status (*put_file)(const char *url, const char *new_path, const char *aside,
-                                           struct hf_err *err);
+    struct db_sharing sharing;
+    struct db_upkeep upkeep;
+    const struct db_network *network; /* NULL: a file */
+    const struct db_file *file;       /* NULL: in a network */
 };
 
 extern const struct db_driver db_sqlite, db_postgres;

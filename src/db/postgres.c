@@ -547,6 +547,17 @@ static enum hf_status postgres_open(const char *url, const struct db_options *op
     return HF_OK;
 }
 
+static const struct db_network network = {
+    .run = postgres_run,
+    .run_locked = postgres_run_locked,
+    .limit_answers = postgres_limit_answers,
+    .notify = pg_notify,
+    .listen = pg_listen,
+    .try_lock = postgres_try_lock,
+    .unlock_all = postgres_unlock_all,
+    .is_pooled = postgres_is_pooled,
+};
+
 const struct db_driver db_postgres = {
     .name = "postgres",
     .other_name = "postgresql",
@@ -557,9 +568,6 @@ const struct db_driver db_postgres = {
     .prepare = pg_prepare,
     .script = postgres_script,
     .begin = postgres_begin,
-    .begin_locked = postgres_begin_locked,
-    .run = postgres_run,
-    .run_locked = postgres_run_locked,
     .commit = postgres_commit,
     .rollback = postgres_rollback,
     .exec_many = pg_exec_many,
@@ -569,20 +577,16 @@ const struct db_driver db_postgres = {
     .column_int = pg_column_int,
     .column_data = pg_column_data,
     .finish = pg_finish,
-    .limit_answers = postgres_limit_answers,
     .now_ms = postgres_now_ms,
     .now_floor = postgres_now_floor,
-    .number = postgres_number,
-    .is_gone = postgres_is_gone,
-    .wake = pg_wake,
-    .notify = pg_notify,
-    .listen = pg_listen,
-    .try_lock = postgres_try_lock,
-    .unlock_all = postgres_unlock_all,
-    .is_pooled = postgres_is_pooled,
-    .warnings = postgres_warnings,
-    .exchanges = postgres_exchanges,
-    .maintain = postgres_maintain,
-    .log_bytes = postgres_log_bytes,
-    .sizes = postgres_sizes,
+    .sharing = {.begin_locked = postgres_begin_locked,
+                .number = postgres_number,
+                .is_gone = postgres_is_gone,
+                .wake = pg_wake},
+    .upkeep = {.warnings = postgres_warnings,
+               .exchanges = postgres_exchanges,
+               .maintain = postgres_maintain,
+               .log_bytes = postgres_log_bytes,
+               .sizes = postgres_sizes},
+    .network = &network,
 };

@@ -30,7 +30,7 @@
  * place of ours. */
 #define PG_NO_STATEMENT "26000"
 #define PG_OTHER_STATEMENT "42P05"
-/* Keys of advisory locks are (int, int) here; db_driver.try_lock has (bigint) keys, which are a
+/* Keys of advisory locks are (int, int) here; db_network.try_lock has (bigint) keys, which are a
  * different space. */
 #define PG_LOCK_MIGRATION "1212568404, 1"
 /* The first half; the second is the hash of a name.  Two names with the same hash only wait for

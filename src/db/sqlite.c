@@ -3,7 +3,7 @@
  * beside the database, so a second server on the same data refuses to start.  Readers have
  * connections of their own and never wait for the writer.
  *
- * db_driver.maintain copies the log into the main file, on a thread of its own, so that commits
+ * db_upkeep.maintain copies the log into the main file, on a thread of its own, so that commits
  * seldom pay for it; engine/keeper.h says when.  Where no such thread runs, the writer does it with
  * the commit that makes the log CHECKPOINT_PAGES longer.  A log that was longer than
  * LOG_FILE_BYTES is cut down to that when it begins anew.
@@ -610,6 +610,14 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     return HF_OK;
 }
 
+static const struct db_file file = {
+    .await = sqlite_await,
+    .check_room = sqlite_check_room,
+    .check = sqlite_check_file,
+    .copy = sqlite_copy_file,
+    .put = sqlite_put_file,
+};
+
 const struct db_driver db_sqlite = {
     .name = "sqlite",
     .open = sqlite_open,
@@ -617,7 +625,6 @@ const struct db_driver db_sqlite = {
     .prepare = sqlite_prepare,
     .script = sqlite_script,
     .begin = sqlite_begin,
-    .begin_locked = sqlite_begin_locked,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .exec_many = sqlite_exec_many,
@@ -627,19 +634,16 @@ const struct db_driver db_sqlite = {
     .column_int = sqlite_column_int,
     .column_data = sqlite_column_data,
     .finish = sqlite_finish,
-    .warnings = sqlite_warnings,
     .now_ms = sqlite_now_ms,
     .now_floor = sqlite_now_floor,
-    .number = sqlite_number,
-    .is_gone = sqlite_is_gone,
-    .await = sqlite_await,
-    .wake = sqlite_wake,
-    .exchanges = sqlite_exchanges,
-    .maintain = sqlite_maintain,
-    .log_bytes = sqlite_log_bytes,
-    .check_room = sqlite_check_room,
-    .sizes = sqlite_sizes,
-    .check_file = sqlite_check_file,
-    .copy_file = sqlite_copy_file,
-    .put_file = sqlite_put_file,
+    .sharing = {.begin_locked = sqlite_begin_locked,
+                .number = sqlite_number,
+                .is_gone = sqlite_is_gone,
+                .wake = sqlite_wake},
+    .upkeep = {.warnings = sqlite_warnings,
+               .exchanges = sqlite_exchanges,
+               .maintain = sqlite_maintain,
+               .log_bytes = sqlite_log_bytes,
+               .sizes = sqlite_sizes},
+    .file = &file,
 };

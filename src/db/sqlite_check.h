@@ -14,7 +14,7 @@
  * code. */
 int sqlite_check_harden(sqlite3 *db);
 
-/* Runs SQLite's integrity_check; see db_driver.check_file.  Returns an SQLite code. */
+/* Runs SQLite's integrity_check; see db_file.check.  Returns an SQLite code. */
 int sqlite_check_pages(sqlite3 *db, int64_t limit_ms, struct buf *ret_lines, bool *ret_whole);
 
 #endif

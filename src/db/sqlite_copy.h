@@ -14,7 +14,7 @@
  * they commit is not in the copy; only the log of `from` cannot be emptied before the end. */
 HF_MUST_USE enum hf_status sqlite_copy_pages(sqlite3 *from, const char *path, struct hf_err *err);
 
-/* See db_driver.put_file. */
+/* See db_file.put. */
 HF_MUST_USE enum hf_status sqlite_copy_put(const char *path, const char *new_path,
                                            const char *aside, struct hf_err *err);
 

@@ -64,7 +64,7 @@ void sqlite_shared_committed(struct sqlite_shared *s);
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
 /* Inside a transaction: draws the next number, at most DB_NAMES_MAX of them per transaction. */
 int64_t sqlite_shared_number(struct sqlite_shared *s);
-/* Outside a transaction; see db_driver.await and db_driver.wake. */
+/* Outside a transaction; see db_file.await and db_sharing.wake. */
 void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms);
 void sqlite_shared_wake(const struct sqlite_shared *s, const struct db_wake *wakes, size_t n);
 

@@ -46,7 +46,7 @@ static enum hf_status read_size(struct db *db, struct ledger_size *size, struct 
     struct db_sizes sizes;
     enum hf_status status = db_schema_version(db, &size->version, err);
     if (status == HF_OK)
-        status = db->driver->sizes(db, &sizes, err);
+        status = db->driver->upkeep.sizes(db, &sizes, err);
     if (status == HF_OK)
         size->bytes = sizes.database_bytes + sizes.log_bytes;
     if (status == HF_OK && size->version > 0)
@@ -139,8 +139,8 @@ enum hf_status ledger_backup(const char *url, const char *path, const struct clo
     struct db *db = NULL;
     enum hf_status status = db_open(url, &(struct db_options){.clock = clock}, &db, err);
     if (status == HF_OK)
-        status = db->driver->copy_file ? db->driver->copy_file(db, path, err)
-                                       : backup_rows(db, path, clock, err);
+        status = db->driver->file ? db->driver->file->copy(db, path, err)
+                                  : backup_rows(db, path, clock, err);
     db_close(db);
     return status;
 }
@@ -200,7 +200,7 @@ static enum hf_status inspect(struct db *db, int64_t version, const struct clock
         return hf_err_set(err, HF_STORE_UNAVAILABLE, "its %s %s", i->fault.object,
                           schema_fault_text(i->fault.fault));
     if (status == HF_OK)
-        status = db->driver->check_file(db, 0, &damage, &is_whole, err);
+        status = db->driver->file->check(db, 0, &damage, &is_whole, err);
     if (status == HF_OK && damage.len) {
         damage.data[strcspn(damage.data, "\n")] = '\0';
         status = hf_err_set(err, HF_STORE_UNAVAILABLE, "it is damaged: %.160s", damage.data);
@@ -277,6 +277,6 @@ static enum hf_status replace_in_database(const char *url, const char *path,
 enum hf_status ledger_replace(const char *url, const char *path, const char *aside,
                               const struct clock *clock, struct hf_err *err)
 {
-    return ledger_file(url) ? db_sqlite.put_file(url, path, aside, err)
+    return ledger_file(url) ? db_sqlite.file->put(url, path, aside, err)
                             : replace_in_database(url, path, clock, err);
 }

@@ -116,7 +116,7 @@ HF_MUST_USE enum hf_status ledger_resolve(struct ledger *l, const struct ledger_
                                           const struct clock_row *clocks, size_t n_clocks,
                                           const struct event_def *created, bool assumed,
                                           bool *ret_happened, struct hf_err *err);
-/* Returns the number of exchanges with the database so far; see db_driver.exchanges. */
+/* Returns the number of exchanges with the database so far; see db_upkeep.exchanges. */
 int64_t ledger_exchanges(const struct ledger *l);
 
 /* ---- parts of the above, inside a transaction ---- */
@@ -461,7 +461,7 @@ HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, st
 /* Appends what an operator should know about the database's settings, one line each. */
 HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
                                            struct hf_err *err);
-/* SQLite's log; see db_driver.maintain and db_driver.log_bytes. */
+/* SQLite's log; see db_upkeep.maintain and db_upkeep.log_bytes. */
 HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct db_log *ret,
                                            struct hf_err *err);
 int64_t ledger_log_bytes(const struct ledger *l);

@@ -18,8 +18,8 @@ static enum hf_status check_file(struct ledger *l, struct hf_err *err)
     struct buf faults = {0};
     bool is_whole = true;
     enum hf_status status =
-        l->db->driver->check_file
-            ? l->db->driver->check_file(l->db, FILE_CHECK_MS, &faults, &is_whole, err)
+        l->db->driver->file
+            ? l->db->driver->file->check(l->db, FILE_CHECK_MS, &faults, &is_whole, err)
             : HF_OK;
     l->is_checked_in_part = !is_whole;
     if (status == HF_OK && faults.len) {
@@ -93,7 +93,7 @@ enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
 
 void ledger_rollback(struct ledger *l) { l->db->driver->rollback(l->db); }
 
-int64_t ledger_exchanges(const struct ledger *l) { return l->db->driver->exchanges(l->db); }
+int64_t ledger_exchanges(const struct ledger *l) { return l->db->driver->upkeep.exchanges(l->db); }
 
 enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, struct hf_err *err)
 {
@@ -108,8 +108,8 @@ enum hf_status ledger_probe(struct ledger *l, int64_t room_bytes, struct hf_err 
     enum hf_status status;
     if ((status = ledger_now(l, &now, err)) != HF_OK || (status = ledger_begin(l, err)) != HF_OK)
         return status;
-    if (room_bytes && l->db->driver->check_room)
-        status = l->db->driver->check_room(l->db, room_bytes, err);
+    if (room_bytes && l->db->driver->file)
+        status = l->db->driver->file->check_room(l->db, room_bytes, err);
     if (status == HF_OK)
         status = ledger_commit_touch(l, now, err);
     if (status != HF_OK)
@@ -126,17 +126,17 @@ enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err
 
 enum hf_status ledger_maintain(struct ledger *l, struct db_log *ret, struct hf_err *err)
 {
-    return l->db->driver->maintain(l->db, ret, err);
+    return l->db->driver->upkeep.maintain(l->db, ret, err);
 }
 
-int64_t ledger_log_bytes(const struct ledger *l) { return l->db->driver->log_bytes(l->db); }
+int64_t ledger_log_bytes(const struct ledger *l) { return l->db->driver->upkeep.log_bytes(l->db); }
 
 enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines, struct hf_err *err)
 {
     if (l->is_checked_in_part)
         buf_lit(ret_lines, "the file is too large to be checked whole at the start: let `holdfast "
                            "verify` do so\n");
-    return l->db->driver->warnings(l->db, ret_lines, err);
+    return l->db->driver->upkeep.warnings(l->db, ret_lines, err);
 }
 
 /* ---- other servers ---- */
@@ -144,22 +144,22 @@ enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines, struct h
 enum hf_status ledger_notify(struct ledger *l, const char *topic, const char *text,
                              struct hf_err *err)
 {
-    return l->db->driver->notify(l->db, topic, text, err);
+    return l->db->driver->network->notify(l->db, topic, text, err);
 }
 
 enum hf_status ledger_listen(struct ledger *l, const char *topic, int wake_fd, int64_t timeout_ms,
                              struct buf *ret_lines, struct hf_err *err)
 {
-    return l->db->driver->listen(l->db, topic, wake_fd, timeout_ms, ret_lines, err);
+    return l->db->driver->network->listen(l->db, topic, wake_fd, timeout_ms, ret_lines, err);
 }
 
 enum hf_status ledger_try_lock(struct ledger *l, int64_t number, bool *ret_locked,
                                struct hf_err *err)
 {
-    return l->db->driver->try_lock(l->db, number, ret_locked, err);
+    return l->db->driver->network->try_lock(l->db, number, ret_locked, err);
 }
 
 enum hf_status ledger_unlock_all(struct ledger *l, struct hf_err *err)
 {
-    return l->db->driver->unlock_all(l->db, err);
+    return l->db->driver->network->unlock_all(l->db, err);
 }

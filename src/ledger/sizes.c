@@ -68,7 +68,7 @@ enum hf_status ledger_sizes(struct ledger *l, struct key_census *census, struct 
     int64_t now = 0, answer = 0;
     enum hf_status status;
     struct ledger_sizes sizes;
-    if ((status = l->db->driver->sizes(l->db, &sizes.db, err)) != HF_OK ||
+    if ((status = l->db->driver->upkeep.sizes(l->db, &sizes.db, err)) != HF_OK ||
         (status = ledger_now(l, &now, err)) != HF_OK ||
         (status = count_keys(l, census, now, err)) != HF_OK ||
         (status = answer_bytes(l, &answer, err)) != HF_OK)

@@ -17,9 +17,9 @@ static enum hf_status check_file(struct db *db, struct verify_report *report, st
 {
     struct buf lines = {0};
     bool is_whole;
-    if (!db->driver->check_file)
+    if (!db->driver->file)
         return HF_OK;
-    enum hf_status status = db->driver->check_file(db, 0, &lines, &is_whole, err);
+    enum hf_status status = db->driver->file->check(db, 0, &lines, &is_whole, err);
     report->checks[VERIFY_FILE].rows += status == HF_OK;
     if (lines.len)
         buf_char(&lines, '\0');

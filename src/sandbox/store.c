@@ -235,8 +235,8 @@ enum hf_status store_commit(struct store *s, const struct bank *b, const struct 
         status = driver->commit(s->db, err);
     if (status != HF_OK)
         driver->rollback(s->db);
-    else if (driver->log_bytes(s->db) > LOG_BYTES_MAX)
-        (void)!driver->maintain(s->db, &log, NULL); /* the next batch tries again */
+    else if (driver->upkeep.log_bytes(s->db) > LOG_BYTES_MAX)
+        (void)!driver->upkeep.maintain(s->db, &log, NULL); /* the next batch tries again */
     return status;
 }
 

@@ -311,16 +311,16 @@ static void statements_are_counted_one_per_row(void **state)
     struct hf_err err = {0};
     struct db_stmt *get = prepare(lab.db, "SELECT t.k FROM t{, rows(k bigint)} WHERE t.k = r.k");
     struct db_value args[] = {db_int(1), db_int(2)};
-    int64_t before = db_sqlite.exchanges(lab.db);
+    int64_t before = db_sqlite.upkeep.exchanges(lab.db);
     insert((int64_t[]){1, 2, 3}, 3);
-    assert_int_equal(db_sqlite.exchanges(lab.db), before + 3);
+    assert_int_equal(db_sqlite.upkeep.exchanges(lab.db), before + 3);
     ok(get->driver->query_many(get, args, 2, &err), &err);
     while (db_step(get, &err) == DB_ROW)
         ;
-    assert_int_equal(db_sqlite.exchanges(lab.db), before + 5);
+    assert_int_equal(db_sqlite.upkeep.exchanges(lab.db), before + 5);
     ok(db_sqlite.begin(lab.db, &err), &err);
     ok(db_sqlite.commit(lab.db, &err), &err);
-    assert_int_equal(db_sqlite.exchanges(lab.db), before + 7);
+    assert_int_equal(db_sqlite.upkeep.exchanges(lab.db), before + 7);
 }
 
 static void query_many_answers_for_each_row_in_turn(void **state)
@@ -502,7 +502,7 @@ static void a_reader_sees_commits_only_and_one_moment_in_a_transaction(void **st
     other->driver->rollback(other);
     assert_int_equal(number(other, COUNT), 2);
     struct db_log log;
-    ok(other->driver->maintain(other, &log, &err), &err);
+    ok(other->driver->upkeep.maintain(other, &log, &err), &err);
     assert_int_equal(number(other, COUNT), 2);
     db_close(other);
 }

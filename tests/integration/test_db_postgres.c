@@ -60,7 +60,7 @@ static void script(const char *sql)
     ok(lab.db->driver->script(lab.db, sql, &err), &err);
 }
 
-static int64_t exchanges(void) { return lab.db->driver->exchanges(lab.db); }
+static int64_t exchanges(void) { return lab.db->driver->upkeep.exchanges(lab.db); }
 
 static void begin(struct db *db)
 {
@@ -824,11 +824,11 @@ static void numbers_grow_across_connections_and_failures(void **state)
     for (int i = 0; i < 60; i++) {
         struct db *db = dbs[i % 2];
         size_t n = i % 5 ? 3 : 1;
-        ok(db->driver->begin_locked(db, names, n, &err), &err);
+        ok(db->driver->sharing.begin_locked(db, names, n, &err), &err);
         if (i % 4)
             ok(db->driver->now_ms(db, &now, &err), &err);
         for (size_t k = 0; k < n; k++) {
-            int64_t next = db->driver->number(db);
+            int64_t next = db->driver->sharing.number(db);
             assert_true(next > last);
             last = next;
         }
@@ -838,8 +838,8 @@ static void numbers_grow_across_connections_and_failures(void **state)
             db->driver->rollback(db);
         if (i == 30) {
             /* so that the number is on the disk */
-            ok(db->driver->begin_locked(db, names, 1, &err), &err);
-            (void)db->driver->number(db);
+            ok(db->driver->sharing.begin_locked(db, names, 1, &err), &err);
+            (void)db->driver->sharing.number(db);
             commit(db);
             postgres_server_kill(server);
             postgres_server_again(server);
@@ -861,7 +861,7 @@ static void *tell_later(void *ctx)
     const struct teller *t = ctx;
     struct hf_err err = {0};
     usleep((useconds_t)t->after_us);
-    ok(t->db->driver->notify(t->db, "peers_news", "one 'line'", &err), &err);
+    ok(t->db->driver->network->notify(t->db, "peers_news", "one 'line'", &err), &err);
     return NULL;
 }
 
@@ -872,28 +872,28 @@ static void a_notification_reaches_every_listener(void **state)
     struct buf lines = {0};
     pthread_t thread;
     struct db *other = open_at(lab.url, &reader);
-    ok(lab.db->driver->notify(lab.db, "peers_news", "too early", &err), &err);
-    ok(other->driver->listen(other, "peers_news", -1, 0, &lines, &err), &err);
+    ok(lab.db->driver->network->notify(lab.db, "peers_news", "too early", &err), &err);
+    ok(other->driver->network->listen(other, "peers_news", -1, 0, &lines, &err), &err);
     assert_int_equal(lines.len, 0);
     struct teller teller = {lab.db, 100000};
     int64_t began = clock_monotonic_us(&clock_system);
     pthread_create(&thread, NULL, tell_later, &teller);
-    ok(other->driver->listen(other, "peers_news", -1, LONG_US / 1000, &lines, &err), &err);
+    ok(other->driver->network->listen(other, "peers_news", -1, LONG_US / 1000, &lines, &err), &err);
     assert_true(clock_monotonic_us(&clock_system) - began < LONG_US / 2);
     pthread_join(thread, NULL);
     buf_char(&lines, '\0');
     assert_string_equal(lines.data, "one 'line'\n");
     lines.len = 0;
     /* while it did something else; the server sends them with or before that answer */
-    ok(lab.db->driver->notify(lab.db, "peers_news", "a", &err), &err);
-    ok(lab.db->driver->notify(lab.db, "others_news", "b", &err), &err);
-    ok(lab.db->driver->notify(lab.db, "peers_news", "c", &err), &err);
+    ok(lab.db->driver->network->notify(lab.db, "peers_news", "a", &err), &err);
+    ok(lab.db->driver->network->notify(lab.db, "others_news", "b", &err), &err);
+    ok(lab.db->driver->network->notify(lab.db, "peers_news", "c", &err), &err);
     assert_int_equal(number(other, COUNT), 0);
-    ok(other->driver->listen(other, "peers_news", -1, 1000, &lines, &err), &err);
+    ok(other->driver->network->listen(other, "peers_news", -1, 1000, &lines, &err), &err);
     buf_char(&lines, '\0');
     assert_string_equal(lines.data, "a\nc\n");
     lines.len = 0;
-    ok(other->driver->listen(other, "peers_news", -1, 30, &lines, &err), &err);
+    ok(other->driver->network->listen(other, "peers_news", -1, 30, &lines, &err), &err);
     assert_int_equal(lines.len, 0);
     buf_close(&lines);
     db_close(other);
@@ -906,7 +906,8 @@ static void a_listener_is_woken_by_its_own_program(void **state)
     struct buf lines = {0};
     int fd = eventfd(1, EFD_CLOEXEC);
     int64_t began = clock_monotonic_us(&clock_system);
-    ok(lab.db->driver->listen(lab.db, "peers_news", fd, LONG_US / 1000, &lines, &err), &err);
+    ok(lab.db->driver->network->listen(lab.db, "peers_news", fd, LONG_US / 1000, &lines, &err),
+       &err);
     assert_true(clock_monotonic_us(&clock_system) - began < LONG_US / 2);
     assert_int_equal(lines.len, 0);
     close(fd);
@@ -932,16 +933,16 @@ static void a_listener_that_was_lost_says_so_once_and_listens_again(void **state
     for (int i = 0; i < 10 && status == HF_OK; i++) {
         /* A connection that was lost before the call is made again unnoticed: on a busy machine it
          * may be that this thread does not sleep yet when the other one ends its connection. */
-        ok(other->driver->listen(other, "peers_news", -1, 0, &lines, &err), &err);
+        ok(other->driver->network->listen(other, "peers_news", -1, 0, &lines, &err), &err);
         pthread_create(&thread, NULL, end_in_a_moment, NULL);
-        status = other->driver->listen(other, "peers_news", -1, 3000, &lines, &err);
+        status = other->driver->network->listen(other, "peers_news", -1, 3000, &lines, &err);
         pthread_join(thread, NULL);
     }
     assert_int_equal(status, HF_STORE_UNAVAILABLE);
-    ok(other->driver->listen(other, "peers_news", -1, 0, &lines, &err), &err);
+    ok(other->driver->network->listen(other, "peers_news", -1, 0, &lines, &err), &err);
     struct teller teller = {lab.db, 100000};
     pthread_create(&thread, NULL, tell_later, &teller);
-    ok(other->driver->listen(other, "peers_news", -1, LONG_US / 1000, &lines, &err), &err);
+    ok(other->driver->network->listen(other, "peers_news", -1, LONG_US / 1000, &lines, &err), &err);
     pthread_join(thread, NULL);
     buf_char(&lines, '\0');
     assert_string_equal(lines.data, "one 'line'\n");
@@ -956,23 +957,23 @@ static void one_connection_at_a_time_has_an_advisory_lock(void **state)
     bool mine = false, theirs = true;
     struct db *other = open_at(lab.url, &reader);
     for (int i = 0; i < 2; i++)
-        ok(lab.db->driver->try_lock(lab.db, 7, &mine, &err), &err);
-    ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
+        ok(lab.db->driver->network->try_lock(lab.db, 7, &mine, &err), &err);
+    ok(other->driver->network->try_lock(other, 7, &theirs, &err), &err);
     assert_true(mine && !theirs);
-    ok(other->driver->try_lock(other, 8, &theirs, &err), &err);
+    ok(other->driver->network->try_lock(other, 8, &theirs, &err), &err);
     assert_true(theirs);
-    ok(lab.db->driver->unlock_all(lab.db, &err), &err); /* it was taken more than once */
-    ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
+    ok(lab.db->driver->network->unlock_all(lab.db, &err), &err); /* it was taken more than once */
+    ok(other->driver->network->try_lock(other, 7, &theirs, &err), &err);
     assert_true(theirs);
-    ok(other->driver->unlock_all(other, &err), &err);
-    ok(lab.db->driver->try_lock(lab.db, 7, &mine, &err), &err);
+    ok(other->driver->network->unlock_all(other, &err), &err);
+    ok(lab.db->driver->network->try_lock(lab.db, 7, &mine, &err), &err);
     assert_true(mine);
     close_lab(NULL);
     theirs = false;
     int64_t until_us = clock_monotonic_us(&clock_system) + LONG_US;
     while (!theirs) { /* the server notices the end of a connection after a moment */
         assert_true(clock_monotonic_us(&clock_system) < until_us);
-        ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
+        ok(other->driver->network->try_lock(other, 7, &theirs, &err), &err);
     }
     db_close(other);
 }
@@ -984,7 +985,7 @@ static const char *warnings(struct db *db)
     static char text[2000];
     struct hf_err err = {0};
     struct buf lines = {0};
-    ok(db->driver->warnings(db, &lines, &err), &err);
+    ok(db->driver->upkeep.warnings(db, &lines, &err), &err);
     (void)snprintf(text, sizeof text, "%.*s", (int)lines.len, lines.data ? lines.data : "");
     buf_close(&lines);
     return text;

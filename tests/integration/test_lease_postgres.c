@@ -99,7 +99,7 @@ static struct db *stopped_on(const char *name)
     assert_int_equal(db_open(lab.url, &options, &db, &err), HF_OK);
     assert_int_equal(db->driver->script(db, "SET idle_in_transaction_session_timeout = 0", &err),
                      HF_OK); /* or the server would end it */
-    assert_int_equal(db->driver->begin_locked(db, &key, 1, &err), HF_OK);
+    assert_int_equal(db->driver->sharing.begin_locked(db, &key, 1, &err), HF_OK);
     assert_int_equal(db->driver->now_ms(db, &now, &err), HF_OK); /* so that it is sent */
     return db;
 }
@@ -200,7 +200,7 @@ static int64_t exchanges(const struct lease *l)
     const struct sql_family *family = ((const struct sql_lease *)(const void *)l)->family;
     const struct db *db = family->idle[0]->db;
     assert_int_equal(family->n_idle, 1);
-    return db->driver->exchanges(db);
+    return db->driver->upkeep.exchanges(db);
 }
 
 static void an_uncontended_lease_is_one_exchange_each_way(void **state)

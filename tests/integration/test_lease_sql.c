@@ -383,7 +383,7 @@ static void a_servers_rollback_leaves_the_leases_whole(void **state)
         HF_OK);
     struct lease *l = open_lease();
     struct db_log log;
-    assert_int_equal(db->driver->maintain(db, &log, &err),
+    assert_int_equal(db->driver->upkeep.maintain(db, &log, &err),
                      HF_OK); /* pages are read from the main file */
     for (int i = 0; i < 200; i++) {
         char name[20];

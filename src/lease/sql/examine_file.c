@@ -67,7 +67,7 @@ static void find_file_system(const char *path, lease_each_finding *each, void *c
 static void find_space(struct db *db, lease_each_finding *each, void *ctx)
 {
     struct db_sizes sizes;
-    if (db->driver->sizes(db, &sizes, NULL) != HF_OK || sizes.disk_free_bytes < 0)
+    if (db->driver->upkeep.sizes(db, &sizes, NULL) != HF_OK || sizes.disk_free_bytes < 0)
         return;
     int64_t mib = sizes.disk_free_bytes >> 20;
     if (sizes.disk_free_bytes < FREE_MIN_BYTES)

@@ -183,7 +183,7 @@ static enum hf_status examine(struct sql_lease *s, struct examination *e, struct
     enum db_step step = status == HF_OK ? db_step(s->link->examine, err) : DB_FAILED;
     e->answered_ms = clock_wall_us(clock) / 1000;
     e->row = s->link->examine;
-    e->is_pooled = driver->is_pooled && driver->is_pooled(s->link->db);
+    e->is_pooled = driver->network && driver->network->is_pooled(s->link->db);
     if (step == DB_ROW) {
         find_version(e);
         find_persistence(e);

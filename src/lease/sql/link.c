@@ -59,7 +59,7 @@ static enum hf_status prepare(struct sql_link *link, struct hf_err *err)
     enum hf_status status =
         db_migrate_part(link->db, LEASE_SQL_PART, lease_sql_migrations,
                         sizeof lease_sql_migrations / sizeof *lease_sql_migrations, err);
-    int n = driver->run_locked ? LS_COUNT : LS_ONE_FIRST;
+    int n = driver->network ? LS_COUNT : LS_ONE_FIRST;
     for (int i = 0; i < n && status == HF_OK; i++)
         status = driver->prepare(link->db, statement_sql[i], &link->stmts[i], err);
     return status;
@@ -68,7 +68,7 @@ static enum hf_status prepare(struct sql_link *link, struct hf_err *err)
 enum hf_status sql_connected(struct sql_lease *s, struct hf_err *err)
 {
     struct sql_link *link = s->link;
-    if (link->db && !link->db->driver->is_gone(link->db))
+    if (link->db && !link->db->driver->sharing.is_gone(link->db))
         return HF_OK;
     disconnect(link);
     enum hf_status status = db_open(s->family->url, &s->family->options, &link->db, err);
@@ -88,8 +88,8 @@ enum hf_status sql_enter(struct sql_lease *s, enum sql_purpose purpose, struct h
     s->purpose = purpose;
     if (status == HF_OK)
         status = sql_connected(s, err);
-    if (status == HF_OK && s->link->db->driver->limit_answers)
-        s->link->db->driver->limit_answers(s->link->db, s->lease.limit_ms);
+    if (status == HF_OK && s->link->db->driver->network)
+        s->link->db->driver->network->limit_answers(s->link->db, s->lease.limit_ms);
     return status;
 }
 
@@ -108,7 +108,7 @@ enum hf_status sql_begin(struct sql_lease *s, const struct db_value *names, size
                           DB_NAMES_MAX);
     enum hf_status status = sql_connected(s, err);
     if (status == HF_OK)
-        status = s->link->db->driver->begin_locked(s->link->db, names, n, err);
+        status = s->link->db->driver->sharing.begin_locked(s->link->db, names, n, err);
     s->link->in_transaction = status == HF_OK;
     return status;
 }
@@ -124,7 +124,7 @@ void sql_wake(struct sql_lease *s)
             link->wakes.v[n++] = link->wakes.v[i];
     }
     if (n > 0)
-        link->db->driver->wake(link->db, link->wakes.v, n);
+        link->db->driver->sharing.wake(link->db, link->wakes.v, n);
     link->wakes.n = 0;
 }
 
@@ -174,7 +174,7 @@ enum hf_status sql_state_read(struct sql_lease *s, const struct db_value *name,
     const struct db_value args[] = {*name, db_int(last ? last->turn : INT64_MAX),
                                     db_int(last ? last->number : INT64_MAX)};
     const struct db_value names[] = {*name, db_bytes("", 0)};
-    bool reads_fence = s->link->in_transaction && s->link->db->driver->run_locked;
+    bool reads_fence = s->link->in_transaction && s->link->db->driver->network;
     enum hf_status status = db_query(waiters, args, err);
     if (status == HF_OK)
         status = db_query(holders, args, err);

@@ -90,7 +90,7 @@ static enum hf_status connect_listener(struct listener_work *w, struct hf_err *e
         status = w->db->driver->prepare(w->db, LEASE_SQL_KEEP_PLACES, &w->keep, err);
     /* Subscribes, and does not wait. */
     if (status == HF_OK)
-        status = w->db->driver->listen(w->db, w->topic, -1, 0, &w->lines, err);
+        status = w->db->driver->network->listen(w->db, w->topic, -1, 0, &w->lines, err);
     if (status == HF_OK)
         set_listening(w->family, true);
     else
@@ -142,10 +142,10 @@ static enum hf_status listen_and_keep(struct listener_work *w, struct hf_err *er
     for (; left_us > 0; left_us = keep_at_us - wait_now_us()) {
         int fd = w->family->listener.wake_fd;
         /* After a reconnection that nobody noticed, wake-ups would be missing. */
-        if (w->db->driver->is_gone(w->db))
+        if (w->db->driver->sharing.is_gone(w->db))
             return hf_err_set(err, HF_STORE_UNAVAILABLE, "the connection was lost");
-        enum hf_status status =
-            w->db->driver->listen(w->db, w->topic, fd, (left_us + 999) / 1000, &w->lines, err);
+        enum hf_status status = w->db->driver->network->listen(
+            w->db, w->topic, fd, (left_us + 999) / 1000, &w->lines, err);
         if (status != HF_OK)
             return status;
         wake_all_named(w);

@@ -11,7 +11,7 @@ enum hf_status one_statement_try(struct sql_lease *s, one_statement *call,
     *ret_done = false;
     if (n != 1)
         return HF_OK;
-    return s->link->db->driver->run_locked ? call(s, requests, verdicts, ret_done, err) : HF_OK;
+    return s->link->db->driver->network ? call(s, requests, verdicts, ret_done, err) : HF_OK;
 }
 
 /* Runs the statement on the name that is its first argument, and moves to the row that it returned,
@@ -20,7 +20,7 @@ static enum hf_status run(struct sql_lease *s, enum lease_sql_statement which,
                           const struct db_value *args, bool *ret_row, struct hf_err *err)
 {
     struct db_stmt *stmt = s->link->stmts[which];
-    enum hf_status status = s->link->db->driver->run_locked(stmt, &args[0], args, err);
+    enum hf_status status = s->link->db->driver->network->run_locked(stmt, &args[0], args, err);
     if (status != HF_OK)
         return status;
     enum db_step step = db_step(stmt, err);

@@ -1,5 +1,5 @@
 /* Leases in one exchange, for databases where an exchange is what a lease costs
- * (db_driver.run_locked): one statement that excludes others on its name and either does the whole
+ * (db_network.run_locked): one statement that excludes others on its name and either does the whole
  * work or nothing.  Then the caller uses a transaction.  Runs on the handle's thread. */
 #ifndef HF_LEASE_SQL_ONE_STATEMENT_H
 #define HF_LEASE_SQL_ONE_STATEMENT_H
@@ -11,7 +11,7 @@ typedef enum hf_status one_statement(struct sql_lease *s, const struct lease_req
                                      struct lease_verdict *verdict, bool *ret_done,
                                      struct hf_err *err);
 
-/* Serves a single request where the database has db_driver.run_locked. */
+/* Serves a single request where the database has db_network.run_locked. */
 HF_MUST_USE enum hf_status one_statement_try(struct sql_lease *s, one_statement *call,
                                              const struct lease_request *requests, size_t n,
                                              struct lease_verdict *verdicts, bool *ret_done,

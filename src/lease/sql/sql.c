@@ -131,8 +131,8 @@ static int64_t not_before(const struct sql_lease *s, int64_t now)
 /* See the comment about fences in statements.h. */
 static int64_t next_fence(struct sql_lease *s, int64_t now)
 {
-    if (!s->link->db->driver->run_locked)
-        return s->link->db->driver->number(s->link->db);
+    if (!s->link->db->driver->network)
+        return s->link->db->driver->sharing.number(s->link->db);
     return now * 1000 + 999 > s->link->last_fence ? now * 1000 + 999 : s->link->last_fence + 1;
 }
 
@@ -171,7 +171,7 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
 static enum hf_status enqueue(struct sql_lease *s, const struct lease_request *r, int64_t now,
                               struct hf_err *err)
 {
-    int64_t ticket = s->link->db->driver->number(s->link->db);
+    int64_t ticket = s->link->db->driver->sharing.number(s->link->db);
     const struct db_value args[] = {sql_key(r),
                                     db_int(-(int64_t)r->priority),
                                     db_int(ticket),

@@ -5,7 +5,7 @@
 
 /* Migration n leads to version n.  Never edit one that has been released; add another.  A lease or
  * a place in the queue is one row while it lasts.  Tickets are numbers of the database's sequence
- * (db_driver.number), and so are the fences of SQLite.  A fence of PostgreSQL is the clock in
+ * (db_sharing.number), and so are the fences of SQLite.  A fence of PostgreSQL is the clock in
  * microseconds, and larger than all before: after a restore, or on a standby that lagged, the
  * sequence may have fallen back.  `turn` is minus the priority: waiters are served in the order of
  * (turn, ticket).  lease_fences remembers the last fence of each name, also of free ones, for
@@ -135,7 +135,7 @@ static const char *const lease_sql_migrations[] = {
              "{args(first bytes, after bytes, beyond bytes, now bigint, silent bigint,"            \
              " n bigint)}")
 
-/* Prepared only where the database has db_driver.run_locked: see one_statement.h.  TAKE grants a
+/* Prepared only where the database has db_network.run_locked: see one_statement.h.  TAKE grants a
  * name that has neither holders nor waiters, and returns the fence.  GIVE releases a lease, calls
  * the waiter whose turn it is, and returns ticket, owner and topic of the waiter to wake. */
 #define LEASE_SQL_ONE_STATEMENTS(X)                                                                \

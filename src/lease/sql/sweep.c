@@ -37,7 +37,7 @@ static void sweep_fences(struct sql_lease *s, struct hf_err *err)
         after, last_len ? db_bytes(last, last_len) : db_bytes(beyond, sizeof beyond - 1),
         db_int(LEASE_FENCE_KEPT_MS)};
     enum lease_sql_statement sweep =
-        s->link->db->driver->run_locked ? LS_FORGET_FENCES : LS_SWEEP_FENCES;
+        s->link->db->driver->network ? LS_FORGET_FENCES : LS_SWEEP_FENCES;
     (void)!sql_exec(s, sweep, args, NULL, err);
     memcpy(s->link->fences_after, last, last_len);
     s->link->fences_after_len = last_len;

@@ -140,8 +140,8 @@ static enum hf_status sleep_until_woken(struct waiting *w, const struct sql_view
     struct sql_lease *s = w->s;
     timeout_ms = at_most(timeout_ms, v->sleep_ms);
     if (!w->has_listener)
-        return s->link->db->driver->await(s->link->db, v->ticket, s->lease.wake_fd, timeout_ms,
-                                          err);
+        return s->link->db->driver->file->await(s->link->db, v->ticket, s->lease.wake_fd,
+                                                timeout_ms, err);
     if (listener_sleep(s->family, &w->sleeper, s->lease.wake_fd, timeout_ms))
         contention_forget_count(s);
     return HF_OK;

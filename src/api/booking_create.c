@@ -111,7 +111,7 @@ static void look_up_intent(struct request *r)
     struct event *e = c->command.event;
     command_close(&c->command);
     c->command = (struct command){.kind = CMD_BOOKING_GET, .event = e};
-    c->command.booking_get.id = c->booking;
+    c->command.booking_get.id = c->intent.booking;
     call_submit(c, intent_looked_up);
 }
 
@@ -126,9 +126,9 @@ static const struct payment_row *payment_of(const struct command *command)
 
 static void await_intent(struct call *c)
 {
-    c->wait->booking = c->booking.key;
-    request_wait(&c->http, &c->wait->pending, intent_came);
-    checkout_await(call_api(c)->checkout, c->wait);
+    c->intent.wait->booking = c->intent.booking.key;
+    request_wait(&c->http, &c->intent.wait->pending, intent_came);
+    checkout_await(call_api(c)->checkout, c->intent.wait);
 }
 
 static void intent_looked_up(struct request *r)
@@ -139,7 +139,7 @@ static void intent_looked_up(struct request *r)
         return;
     }
     const struct payment_row *p = payment_of(&c->command);
-    if (p && p->status == PAYMENT_CREATING && ++c->n_waits < WAITS_MAX) {
+    if (p && p->status == PAYMENT_CREATING && ++c->intent.n_waits < WAITS_MAX) {
         await_intent(c);
         return;
     }
@@ -156,9 +156,9 @@ static void intent_looked_up(struct request *r)
 static void intent_came(struct request *r)
 {
     struct call *c = call_of(r);
-    struct payment_row *payment = &c->wait->payment;
+    struct payment_row *payment = &c->intent.wait->payment;
     const struct booking_create *op = c->command.booking_create;
-    if (!c->wait->has_payment || c->command.kind != CMD_BOOKING_CREATE ||
+    if (!c->intent.wait->has_payment || c->command.kind != CMD_BOOKING_CREATE ||
         payment->payment != op->payment.payment || payment->status != PAYMENT_REQUIRES_PAYMENT) {
         look_up_intent(r);
         return;
@@ -178,10 +178,10 @@ static void booking_made(struct request *r)
         call_answer(r);
         return;
     }
-    c->booking = command->booking_create->booking.id;
-    memcpy(c->wait_key, command->key.hash, sizeof c->wait_key);
-    c->wait = hf_alloc(sizeof *c->wait);
-    c->wait->key = c->wait_key;
+    c->intent.booking = command->booking_create->booking.id;
+    memcpy(c->intent.key, command->key.hash, sizeof c->intent.key);
+    c->intent.wait = hf_alloc(sizeof *c->intent.wait);
+    c->intent.wait->key = c->intent.key;
     await_intent(c);
 }
 

@@ -119,7 +119,7 @@ static void bookings_listed(struct request *r);
  * page waits in the call meanwhile. */
 static void load_event(struct call *c, int64_t event)
 {
-    c->bookings = c->command.booking_list.page;
+    c->bookings.page = c->command.booking_list.page;
     c->command.booking_list.page = NULL;
     c->command.kind = CMD_EVENT_LOAD;
     c->command.event_key = event;
@@ -136,18 +136,18 @@ static void bookings_listed(struct request *r)
         call_answer(r);
         return;
     }
-    if (c->bookings) {
+    if (c->bookings.page) {
         c->command.kind = CMD_BOOKING_LIST;
-        c->command.booking_list.page = c->bookings;
-        c->bookings = NULL;
+        c->command.booking_list.page = c->bookings.page;
+        c->bookings.page = NULL;
     }
     const struct booking_page *page = c->command.booking_list.page;
-    if (c->n_rendered == 0) {
+    if (c->bookings.n_rendered == 0) {
         r->out.len = 0;
         page_open(c);
     }
-    for (; c->n_rendered < page->n; c->n_rendered++) {
-        const struct booking_row *booking = &page->bookings[c->n_rendered];
+    for (; c->bookings.n_rendered < page->n; c->bookings.n_rendered++) {
+        const struct booking_row *booking = &page->bookings[c->bookings.n_rendered];
         const struct event *e = call_loaded_event(c, booking->event);
         if (!e) {
             load_event(c, booking->event);

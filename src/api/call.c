@@ -19,16 +19,16 @@ void call_release(struct request *r)
     if (c->json)
         json_decref(c->json);
     hold_body_close(&c->hold);
-    free(c->seats_heap);
-    free(c->areas_heap);
-    free(c->sections_heap);
-    booking_page_free(c->bookings);
+    free(c->places.seats_heap);
+    free(c->places.areas_heap);
+    free(c->places.sections_heap);
+    booking_page_free(c->bookings.page);
     if (c->webhook)
         webhook_close(c->webhook);
     free(c->webhook);
-    free(c->wait);
+    free(c->intent.wait);
     free(c->creation);
-    snapshot_unref(c->plan);
+    snapshot_unref(c->plan.document);
     if (c->has_lock)
         lock_call_close(&c->lock);
     const size_t first = offsetof(struct call, command);
@@ -155,13 +155,13 @@ void call_note_stale(struct call *c)
 
 void call_seat_room(struct call *c, size_t n)
 {
-    c->seats = c->seats_inline;
-    c->taken = c->taken_inline;
+    c->places.seats = c->seats_inline;
+    c->places.taken = c->taken_inline;
     if (n <= SEATS_INLINE)
         return;
-    free(c->seats_heap); /* of an earlier run of the same step */
-    c->seats = c->seats_heap = hf_alloc(sizeof *c->seats * 2 * n);
-    c->taken = c->seats + n;
+    free(c->places.seats_heap); /* of an earlier run of the same step */
+    c->places.seats = c->places.seats_heap = hf_alloc(sizeof *c->places.seats * 2 * n);
+    c->places.taken = c->places.seats + n;
 }
 
 const json_t *call_json(struct call *c, bool empty_ok, struct hf_err *err)

@@ -19,6 +19,36 @@
 
 enum pace { PACE_HOLDS, PACE_CHANGES, PACES }; /* what callers without a key may do so often */
 
+/* The places that a request names; see call_seat_room. */
+struct call_places {
+    uint32_t *seats; /* room for indexes of seats: seats_inline or seats_heap */
+    uint32_t *taken; /* as much room again, for those that are refused */
+    uint32_t *seats_heap;
+    struct area_claim *areas_heap;
+    uint32_t *sections_heap; /* indexes of sections that are blocked as a whole */
+};
+
+/* POST /v1/bookings waits for the intent of the booking that it made. */
+struct call_intent {
+    struct checkout_wait *wait; /* free() */
+    struct id booking;
+    uint8_t key[KEY_HASH_SIZE];
+    unsigned n_waits;
+};
+
+/* GET /v1/bookings: a page that waits until the events of its rows are loaded. */
+struct call_bookings {
+    struct booking_page *page;
+    size_t n_rendered; /* bookings of the page */
+};
+
+/* GET /v1/events/{e}/plan: the document that is being rendered. */
+struct call_plan {
+    struct event *event;
+    struct snapshot *document; /* the result; snapshot_unref */
+    bool is_packed;            /* is it compressed? */
+};
+
 struct call {
     struct request http; /* first: src/http knows the call as this */
     struct command command;
@@ -29,24 +59,16 @@ struct call {
     bool key_checked;    /* nothing is stored under the key */
     bool has_spent;      /* `spent`; see pace.h */
     enum pace spent;
-    uint32_t *seats; /* room for indexes of seats: seats_inline or seats_heap */
-    uint32_t *taken; /* as much room again, for those that are refused */
-    uint32_t *seats_heap;
-    struct area_claim *areas_heap;
-    uint32_t *sections_heap;    /* indexes of sections that are blocked as a whole */
-    struct checkout_wait *wait; /* for the intent of a booking; free() */
-    struct id booking;          /* whose intent that is */
-    uint8_t wait_key[KEY_HASH_SIZE];
-    unsigned n_waits;
-    struct webhook *webhook;       /* that is being stored; webhook_close and free() */
-    struct booking_page *bookings; /* a page that waits until the events of its rows are loaded */
-    size_t n_rendered;             /* bookings of the page that have been rendered */
-    struct creation *creation;     /* of an event, by a large body; free() */
-    struct event *plan_event;      /* whose plan is being rendered */
-    struct snapshot *plan;         /* the result; snapshot_unref */
-    bool plan_packed;              /* is it compressed? */
-    bool has_lock;                 /* `lock` is in use */
-    struct hold_body hold;         /* of a POST /v1/holds */
+    struct call_places places;
+
+    /* what only some routes need */
+    struct call_intent intent;
+    struct call_bookings bookings;
+    struct call_plan plan;
+    struct webhook *webhook;   /* that is being stored; webhook_close and free() */
+    struct creation *creation; /* of an event, by a large body; free() */
+    bool has_lock;             /* `lock` is in use */
+    struct hold_body hold;     /* of a POST /v1/holds */
     /* call_release does not clear what follows hold.seats_inline */
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
     char actor[ACTOR_SIZE]; /* of the command, unless it is a constant */
@@ -86,7 +108,7 @@ struct event *call_event_named(struct call *c, const char *text, size_t len, ste
  * then misses what other servers do, and holds that run out. */
 void call_note_stale(struct call *c);
 
-/* Makes room for n seats in c->seats and c->taken. */
+/* Makes room for n seats in c->places.seats and c->places.taken. */
 void call_seat_room(struct call *c, size_t n);
 
 /* The body as an object, which jansson reads once; an empty body is {} if `empty_ok`.  NULL: err

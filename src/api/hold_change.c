@@ -52,7 +52,7 @@ static bool read_body(struct call *c, struct change_body *ret, struct hf_err *er
     return true;
 }
 
-/* Puts the indexes of the added seats, and then of the removed ones, into c->seats. */
+/* Puts the indexes of the added seats, and then of the removed ones, into c->places.seats. */
 static bool find_seats(struct call *c, const struct event *e, const struct change_body *body)
 {
     size_t n_add = body->add.n_seats, n = n_add + body->remove.n_seats;
@@ -69,11 +69,12 @@ static bool find_seats(struct call *c, const struct event *e, const struct chang
 static bool find_areas(struct call *c, const struct event *e, const struct change_body *body)
 {
     size_t n_add = body->add.n_areas;
-    free(c->areas_heap); /* of an earlier run of the same step */
-    c->areas_heap = hf_alloc((n_add + body->remove.n_areas + 1) * sizeof *c->areas_heap);
-    return area_names_find(c, e, body->add.areas, n_add, c->areas_heap, holds_change) &&
-           area_names_find(c, e, body->remove.areas, body->remove.n_areas, c->areas_heap + n_add,
-                           holds_change);
+    free(c->places.areas_heap); /* of an earlier run of the same step */
+    c->places.areas_heap =
+        hf_alloc((n_add + body->remove.n_areas + 1) * sizeof *c->places.areas_heap);
+    return area_names_find(c, e, body->add.areas, n_add, c->places.areas_heap, holds_change) &&
+           area_names_find(c, e, body->remove.areas, body->remove.n_areas,
+                           c->places.areas_heap + n_add, holds_change);
 }
 
 /* Returns true if the command is ready to be submitted. */
@@ -92,19 +93,20 @@ static bool judge(struct call *c, const struct change_body *body)
         return false;
     c->command.kind = CMD_HOLD_CHANGE;
     c->command.event = e;
-    c->command.change = (struct hold_change){.hold = {.id = id},
-                                             .fence = body->fence,
-                                             .add = c->seats,
-                                             .n_add = (uint32_t)body->add.n_seats,
-                                             .remove = c->seats + body->add.n_seats,
-                                             .n_remove = (uint32_t)body->remove.n_seats,
-                                             .add_areas = c->areas_heap,
-                                             .n_add_areas = (uint32_t)body->add.n_areas,
-                                             .remove_areas = c->areas_heap + body->add.n_areas,
-                                             .n_remove_areas = (uint32_t)body->remove.n_areas,
-                                             .is_seller = c->http.caller.scope >= SCOPE_SELLER,
-                                             .client = access_client(&c->http),
-                                             .shortage = {.taken = c->taken, .short_area = -1}};
+    c->command.change =
+        (struct hold_change){.hold = {.id = id},
+                             .fence = body->fence,
+                             .add = c->places.seats,
+                             .n_add = (uint32_t)body->add.n_seats,
+                             .remove = c->places.seats + body->add.n_seats,
+                             .n_remove = (uint32_t)body->remove.n_seats,
+                             .add_areas = c->places.areas_heap,
+                             .n_add_areas = (uint32_t)body->add.n_areas,
+                             .remove_areas = c->places.areas_heap + body->add.n_areas,
+                             .n_remove_areas = (uint32_t)body->remove.n_areas,
+                             .is_seller = c->http.caller.scope >= SCOPE_SELLER,
+                             .client = access_client(&c->http),
+                             .shortage = {.taken = c->places.taken, .short_area = -1}};
     return true;
 }
 

@@ -33,11 +33,11 @@ static bool find_areas(struct call *c, const struct event *e, struct hold_create
     const struct hold_body *body = &c->hold;
     if (!body->n_areas)
         return true;
-    free(c->areas_heap); /* of an earlier run of judge_create */
-    c->areas_heap = hf_alloc(body->n_areas * sizeof *c->areas_heap);
-    if (!area_names_find(c, e, body->areas, body->n_areas, c->areas_heap, judge_create))
+    free(c->places.areas_heap); /* of an earlier run of judge_create */
+    c->places.areas_heap = hf_alloc(body->n_areas * sizeof *c->places.areas_heap);
+    if (!area_names_find(c, e, body->areas, body->n_areas, c->places.areas_heap, judge_create))
         return false;
-    op->areas = c->areas_heap;
+    op->areas = c->places.areas_heap;
     op->n_areas = (uint32_t)body->n_areas;
     return true;
 }
@@ -82,8 +82,8 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
     }
     op->best.category = (uint32_t)(found + 1);
     call_seat_room(c, op->best.quantity);
-    op->seats = c->seats;
-    op->shortage.taken = c->taken;
+    op->seats = c->places.seats;
+    op->shortage.taken = c->places.taken;
     return true;
 }
 
@@ -125,7 +125,7 @@ static void judge_create(struct request *r)
     if (!hold_ttl_fits(c, body->ttl_ms, e) ||
         !seat_names_find(c, e, body->seats, n_seats, judge_create))
         return;
-    *op = (struct hold_create){.seats = c->seats,
+    *op = (struct hold_create){.seats = c->places.seats,
                                .n_seats = n_seats,
                                .ttl_ms = body->ttl_ms,
                                .owner = body->owner.data,
@@ -133,7 +133,7 @@ static void judge_create(struct request *r)
                                .metadata = body->metadata.data,
                                .metadata_len = body->metadata.len,
                                .resume = body->resume,
-                               .shortage = {.taken = c->taken}};
+                               .shortage = {.taken = c->places.taken}};
     if (!find_areas(c, e, op) || !find_best(c, e, op))
         return;
     find_channel(c, e, op);

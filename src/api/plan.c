@@ -63,7 +63,7 @@ static struct snapshot *plain_plan(struct event *e)
 static void render_plan(void *context)
 {
     struct call *c = context;
-    c->plan = c->plan_packed ? packed_plan(c->plan_event) : plain_plan(c->plan_event);
+    c->plan.document = c->plan.is_packed ? packed_plan(c->plan.event) : plain_plan(c->plan.event);
 }
 
 static void set_headers(struct answer *a, bool packed)
@@ -84,13 +84,13 @@ static void answer_plan(struct request *r, struct snapshot *s, bool packed)
 static void plan_rendered(struct request *r)
 {
     struct call *c = call_of(r);
-    struct snapshot *s = c->plan;
+    struct snapshot *s = c->plan.document;
     if (c->command.verdict != VERDICT_OK) {
         call_answer(r);
         return;
     }
-    c->plan = NULL;
-    answer_plan(r, s, c->plan_packed);
+    c->plan.document = NULL;
+    answer_plan(r, s, c->plan.is_packed);
 }
 
 void events_plan(struct request *r)
@@ -111,8 +111,8 @@ void events_plan(struct request *r)
         answer_plan(r, s, packed);
         return;
     }
-    c->plan_event = e;
-    c->plan_packed = packed;
+    c->plan.event = e;
+    c->plan.is_packed = packed;
     c->command.kind = CMD_PREPARE;
     c->command.prepare.run = render_plan;
     c->command.prepare.context = c;

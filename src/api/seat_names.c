@@ -59,14 +59,14 @@ bool seat_names_distinct(struct call *c, const struct text *names, size_t n, ste
     return false;
 }
 
-/* Lists those names whose numbers are in c->taken. */
+/* Lists those names whose numbers are in c->places.taken. */
 static void refuse_unknown(struct call *c, const struct text *names, size_t n_unknown)
 {
     struct buf *out = &c->http.out;
     problem_open(&c->http, problem_of(VERDICT_NO_SUCH_SEAT), NULL);
     json_open(out, "seats", '[');
     for (size_t i = 0; i < n_unknown; i++) {
-        const struct text *name = &names[c->taken[i]];
+        const struct text *name = &names[c->places.taken[i]];
         json_put_bytes(out, NULL, name->data, name->len);
     }
     buf_char(out, ']');
@@ -79,8 +79,8 @@ bool seat_names_find(struct call *c, const struct event *e, const struct text *n
     size_t n_unknown = 0;
     call_seat_room(c, n);
     for (uint32_t i = 0; i < n; i++)
-        if (!event_seat_find(e, names[i].data, names[i].len, &c->seats[i]))
-            c->taken[n_unknown++] = i;
+        if (!event_seat_find(e, names[i].data, names[i].len, &c->places.seats[i]))
+            c->places.taken[n_unknown++] = i;
     if (n_unknown == 0)
         return true;
     if (key_is_unused(c, judge))
@@ -96,6 +96,6 @@ bool seat_name_find(struct call *c, const struct event *e, struct text name, uin
     }
     if (!seat_names_find(c, e, &name, 1, NULL))
         return false;
-    *ret = c->seats[0];
+    *ret = c->places.seats[0];
     return true;
 }

@@ -232,25 +232,25 @@ static bool read_block(struct call *c, struct block_body *ret, struct hf_err *er
     return true;
 }
 
-/* Adds the section, and the other zones of a plan that have the same name, to c->sections_heap. */
+/* Adds the section, and the other zones of a plan that have the same name, to c->places.sections_heap. */
 static size_t add_sections(struct call *c, const struct event_def *def, int64_t section, size_t n)
 {
     const char *name = def->sections.v[section].name;
     for (size_t i = (size_t)section; i < def->sections.n; i++)
         if (i == (size_t)section || (def->venue && strcmp(def->sections.v[i].name, name) == 0))
-            c->sections_heap[n++] = (uint32_t)i;
+            c->places.sections_heap[n++] = (uint32_t)i;
     return n;
 }
 
-/* Finds the sections, in c->sections_heap.  Each may be named once, so that a short list cannot ask
+/* Finds the sections, in c->places.sections_heap.  Each may be named once, so that a short list cannot ask
  * for more seats than the event has.  Returns false if the call has been refused. */
 static bool find_sections(struct call *c, const struct event *e, const struct block_body *body,
                           step_fn again, size_t *ret_n)
 {
     size_t n = json_array_size(body->sections), found = 0, n_sections = 0;
     uint8_t *named = hf_alloc(e->def->sections.n + 1);
-    free(c->sections_heap); /* of an earlier run of the same step */
-    c->sections_heap = hf_alloc((e->def->sections.n + 1) * sizeof *c->sections_heap);
+    free(c->places.sections_heap); /* of an earlier run of the same step */
+    c->places.sections_heap = hf_alloc((e->def->sections.n + 1) * sizeof *c->places.sections_heap);
     for (; found < n; found++) {
         const json_t *name = json_array_get(body->sections, found);
         const struct text text = {.data = json_string_value(name), .len = json_string_length(name)};
@@ -277,7 +277,7 @@ static uint32_t section_seats(const struct section_def *s)
     return last->first + last->seats - s->rows.v[0].first;
 }
 
-/* Puts the named seats, and then the other seats of the sections, into c->seats; returns how many
+/* Puts the named seats, and then the other seats of the sections, into c->places.seats; returns how many
  * there are. */
 static uint32_t list_seats(struct call *c, const struct event *e, uint32_t n_named,
                            size_t n_sections)
@@ -286,20 +286,20 @@ static uint32_t list_seats(struct call *c, const struct event *e, uint32_t n_nam
     if (!n_sections)
         return n_named;
     for (size_t i = 0; i < n_sections; i++)
-        room += section_seats(&e->def->sections.v[c->sections_heap[i]]);
+        room += section_seats(&e->def->sections.v[c->places.sections_heap[i]]);
     uint32_t *named = hf_alloc((n_named + 1) * sizeof *named), n = n_named;
     uint8_t *listed = hf_alloc(e->def->n_seats);
-    memcpy(named, c->seats, n_named * sizeof *named);
+    memcpy(named, c->places.seats, n_named * sizeof *named);
     call_seat_room(c, room);
-    memcpy(c->seats, named, n_named * sizeof *named);
+    memcpy(c->places.seats, named, n_named * sizeof *named);
     for (uint32_t i = 0; i < n_named; i++)
         listed[named[i]] = 1;
     for (size_t i = 0; i < n_sections; i++) {
-        const struct section_def *s = &e->def->sections.v[c->sections_heap[i]];
+        const struct section_def *s = &e->def->sections.v[c->places.sections_heap[i]];
         uint32_t first = s->rows.v[0].first, end = first + section_seats(s);
         for (uint32_t seat = first; seat < end; seat++) {
             if (!listed[seat])
-                c->seats[n++] = seat;
+                c->places.seats[n++] = seat;
             listed[seat] = 1;
         }
     }
@@ -313,7 +313,7 @@ static size_t count_seats(const struct call *c, const struct event *e, size_t n_
 {
     size_t n = n_named;
     for (size_t i = 0; i < n_sections; i++)
-        n += section_seats(&e->def->sections.v[c->sections_heap[i]]);
+        n += section_seats(&e->def->sections.v[c->places.sections_heap[i]]);
     return n;
 }
 
@@ -329,9 +329,9 @@ static bool judge_block(struct call *c, const struct block_body *body, bool bloc
     if (!e || !seat_names_find(c, e, p->seats, (uint32_t)p->n_seats, again) ||
         !find_sections(c, e, body, again, &n_sections))
         return false;
-    free(c->areas_heap); /* of an earlier run of the same step */
-    c->areas_heap = hf_alloc((p->n_areas + 1) * sizeof *c->areas_heap);
-    if (!area_names_find(c, e, p->areas, p->n_areas, c->areas_heap, again))
+    free(c->places.areas_heap); /* of an earlier run of the same step */
+    c->places.areas_heap = hf_alloc((p->n_areas + 1) * sizeof *c->places.areas_heap);
+    if (!area_names_find(c, e, p->areas, p->n_areas, c->places.areas_heap, again))
         return false;
     if (count_seats(c, e, p->n_seats, n_sections) > BLOCK_SEATS_MAX) {
         if (key_is_unused(c, again))
@@ -342,17 +342,18 @@ static bool judge_block(struct call *c, const struct block_body *body, bool bloc
     uint32_t n_seats = list_seats(c, e, (uint32_t)p->n_seats, n_sections);
     c->command.kind = blocks ? CMD_SEATS_BLOCK : CMD_SEATS_UNBLOCK;
     c->command.event = e;
-    c->command.block = (struct seats_block){.seats = c->seats,
-                                            .n_seats = n_seats,
-                                            .n_named = (uint32_t)p->n_seats,
-                                            .areas = c->areas_heap,
-                                            .n_areas = (uint32_t)p->n_areas,
-                                            .sections = c->sections_heap,
-                                            .n_sections = (uint32_t)n_sections,
-                                            .channel = body->channel,
-                                            .channel_len = body->channel_len,
-                                            .blocks = blocks,
-                                            .shortage = {.taken = c->taken, .short_area = -1}};
+    c->command.block =
+        (struct seats_block){.seats = c->places.seats,
+                             .n_seats = n_seats,
+                             .n_named = (uint32_t)p->n_seats,
+                             .areas = c->places.areas_heap,
+                             .n_areas = (uint32_t)p->n_areas,
+                             .sections = c->places.sections_heap,
+                             .n_sections = (uint32_t)n_sections,
+                             .channel = body->channel,
+                             .channel_len = body->channel_len,
+                             .blocks = blocks,
+                             .shortage = {.taken = c->places.taken, .short_area = -1}};
     return true;
 }
 

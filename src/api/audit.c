@@ -44,8 +44,8 @@ static struct event *find_event(struct call *c, const char *hold, struct id *ret
         call_refuse(c, VERDICT_NO_SUCH_HOLD, NULL);
         return NULL;
     }
-    return event ? call_event_named(c, event, strlen(event), audit_list)
-                 : call_event(c, HOLD_EVENT(ret_hold->key), VERDICT_NO_SUCH_HOLD, audit_list);
+    return event ? call_event_named(c, event, strlen(event))
+                 : call_event(c, HOLD_EVENT(ret_hold->key), VERDICT_NO_SUCH_HOLD);
 }
 
 /* Reads ?cursor= or ?after=, both of which are the seq to go on from.  Returns false if the call

@@ -211,8 +211,7 @@ void bookings_create(struct request *r)
         answer_problem(r, &problem_key_in_flight, NULL);
         return;
     }
-    struct event *e =
-        call_event(c, HOLD_EVENT(op.hold.id.key), VERDICT_NO_SUCH_HOLD, bookings_create);
+    struct event *e = call_event(c, HOLD_EVENT(op.hold.id.key), VERDICT_NO_SUCH_HOLD);
     if (!e)
         return;
     op.amount_min = payments->stripe.secret_key ? stripe_minimum(e->def->currency) : -1;

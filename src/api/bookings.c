@@ -13,20 +13,20 @@
 #define AMOUNT_MAX INT64_C(1000000000000000)
 
 /* Finds the booking that the path names, and its event.  Returns NULL if the call has been
- * answered, or goes on with `again`. */
-static struct event *path_booking(struct call *c, struct id *ret, step_fn again)
+ * answered, or runs again. */
+static struct event *path_booking(struct call *c, struct id *ret)
 {
     *ret = (struct id){0};
     if (!id_parse(c->http.segment.data, c->http.segment.len, "bkg_", ret))
         ret->key = 0;
-    return call_event(c, HOLD_EVENT(ret->key), VERDICT_NO_SUCH_BOOKING, again);
+    return call_event(c, HOLD_EVENT(ret->key), VERDICT_NO_SUCH_BOOKING);
 }
 
 void bookings_get(struct request *r)
 {
     struct call *c = call_of(r);
     struct id id;
-    struct event *e = path_booking(c, &id, bookings_get);
+    struct event *e = path_booking(c, &id);
     if (!e)
         return;
     c->command.kind = CMD_BOOKING_GET;
@@ -56,7 +56,7 @@ void bookings_cancel(struct request *r)
         call_invalid(c, err.msg);
         return;
     }
-    struct event *e = path_booking(c, &op.id, bookings_cancel);
+    struct event *e = path_booking(c, &op.id);
     if (!e)
         return;
     op.hold.id.key = op.id.key; /* a booking has the key of its hold */
@@ -100,7 +100,7 @@ void bookings_refund(struct request *r)
         call_invalid(c, err.msg);
         return;
     }
-    struct event *e = path_booking(c, &op.id, bookings_refund);
+    struct event *e = path_booking(c, &op.id);
     if (!e)
         return;
     op.hold.id.key = op.id.key;
@@ -198,7 +198,7 @@ void bookings_list(struct request *r)
     if (!read_query(c, &query))
         return;
     if (event) {
-        const struct event *e = call_event_named(c, event, strlen(event), bookings_list);
+        const struct event *e = call_event_named(c, event, strlen(event));
         if (!e)
             return;
         query.event = e->def->id.key;

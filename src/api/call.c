@@ -115,7 +115,7 @@ struct event *call_loaded_event(struct call *c, int64_t event)
     return c->event = engine_event_take(call_engine(c), event);
 }
 
-struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again)
+struct event *call_event(struct call *c, int64_t event, enum verdict missing)
 {
     struct event *e = call_loaded_event(c, event);
     struct command *command = &c->command;
@@ -125,25 +125,25 @@ struct event *call_event(struct call *c, int64_t event, enum verdict missing, st
         c->event_tried = true;
         command->kind = CMD_EVENT_LOAD;
         command->event_key = event;
-        call_submit(c, again);
+        call_submit(c, c->http.step);
         return NULL;
     }
     bool looked_up = command->kind == CMD_EVENT_LOAD;
     if (looked_up && command->verdict != VERDICT_OK && command->verdict != VERDICT_NO_SUCH_EVENT)
         call_answer(&c->http);
-    else if (key_is_unused(c, again))
+    else if (key_is_unused(c))
         call_refuse(c, missing, NULL);
     return NULL;
 }
 
-struct event *call_event_named(struct call *c, const char *text, size_t len, step_fn again)
+struct event *call_event_named(struct call *c, const char *text, size_t len)
 {
     struct id id = {0};
     bool is_id = id_parse(text, len, "evt_", &id);
-    struct event *e = call_event(c, is_id ? id.key : 0, VERDICT_NO_SUCH_EVENT, again);
+    struct event *e = call_event(c, is_id ? id.key : 0, VERDICT_NO_SUCH_EVENT);
     if (!e || id_secret_equal(e->def->id.secret, id.secret))
         return e;
-    if (key_is_unused(c, again))
+    if (key_is_unused(c))
         call_refuse(c, VERDICT_NO_SUCH_EVENT, NULL);
     return NULL;
 }

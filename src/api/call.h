@@ -2,8 +2,8 @@
  * handlers keep between their steps.  It belongs to the thread of its connection; only `command` is
  * lent to the engine, from call_submit until the next step runs.
  *
- * Handlers are steps that may run again.  A step that needs an event or a key looked up names
- * itself as the step to go on with, and then judges anew. */
+ * Handlers are steps that may run again.  If an event or a key has to be looked up for a step
+ * (call_event, key_is_unused), that step runs again afterwards, and judges the request anew. */
 #ifndef HF_API_CALL_H
 #define HF_API_CALL_H
 
@@ -54,7 +54,7 @@ struct call {
     struct command command;
     struct event *event; /* the one that call_event returned last: pinned until call_release */
     json_t *json;        /* the body, where jansson read it; the command may point into it */
-    step_fn judge;       /* runs when nothing is stored under the key; see idempotency.h */
+    step_fn judge;       /* runs again when nothing is stored under the key; see key_is_unused */
     bool event_tried;    /* the event has been looked up */
     bool key_checked;    /* nothing is stored under the key */
     bool has_spent;      /* `spent`; see pace.h */
@@ -96,13 +96,13 @@ void call_submit(struct call *c, step_fn then);
 void answer_snapshot(struct request *r, struct snapshot *s, bool packed);
 
 /* The event if it is loaded; it stays in memory until the call is released or asks for another.
- * If it is NULL, then either `again` will run once the event has been looked up, or the call has
- * been answered: with `missing`, or because the ledger failed. */
-struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again);
+ * If it is NULL, then either the step that asked will run again once the event has been looked up,
+ * or the call has been answered: with `missing`, or because the ledger failed. */
+struct event *call_event(struct call *c, int64_t event, enum verdict missing);
 /* The event if it is loaded, pinned likewise; NULL: it is not. */
 struct event *call_loaded_event(struct call *c, int64_t event);
 /* As call_event, for the event whose id is this text. */
-struct event *call_event_named(struct call *c, const char *text, size_t len, step_fn again);
+struct event *call_event_named(struct call *c, const char *text, size_t len);
 
 /* The answer comes from the view: says so in a header if the ledger does not answer, since the view
  * then misses what other servers do, and holds that run out. */

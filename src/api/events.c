@@ -138,9 +138,9 @@ void events_list(struct request *r)
 
 /* ---- one event ---- */
 
-static struct event *path_event(struct call *c, step_fn again)
+static struct event *path_event(struct call *c)
 {
-    return call_event_named(c, c->http.segment.data, c->http.segment.len, again);
+    return call_event_named(c, c->http.segment.data, c->http.segment.len);
 }
 
 /* How far the cancelling has come, as the last member of the event. */
@@ -176,7 +176,7 @@ static void event_answer(struct request *r)
 void events_get(struct request *r)
 {
     struct call *c = call_of(r);
-    struct event *e = path_event(c, events_get);
+    struct event *e = path_event(c);
     if (!e)
         return;
     c->command.event = e;
@@ -190,11 +190,11 @@ void events_get(struct request *r)
     call_submit(c, event_answer);
 }
 
-static void change_sale(struct call *c, enum command_kind kind, step_fn again)
+static void change_sale(struct call *c, enum command_kind kind)
 {
     if (!call_empty_body(c))
         return;
-    struct event *e = path_event(c, again);
+    struct event *e = path_event(c);
     if (!e)
         return;
     c->command.kind = kind;
@@ -203,14 +203,11 @@ static void change_sale(struct call *c, enum command_kind kind, step_fn again)
     call_submit(c, call_answer);
 }
 
-void events_open(struct request *r) { change_sale(call_of(r), CMD_EVENT_OPEN, events_open); }
-void events_close(struct request *r) { change_sale(call_of(r), CMD_EVENT_CLOSE, events_close); }
-void events_archive(struct request *r)
-{
-    change_sale(call_of(r), CMD_EVENT_ARCHIVE, events_archive);
-}
+void events_open(struct request *r) { change_sale(call_of(r), CMD_EVENT_OPEN); }
+void events_close(struct request *r) { change_sale(call_of(r), CMD_EVENT_CLOSE); }
+void events_archive(struct request *r) { change_sale(call_of(r), CMD_EVENT_ARCHIVE); }
 
-void events_cancel(struct request *r) { change_sale(call_of(r), CMD_EVENT_CANCEL, events_cancel); }
+void events_cancel(struct request *r) { change_sale(call_of(r), CMD_EVENT_CANCEL); }
 
 /* ---- PATCH /v1/events/{e} ---- */
 
@@ -225,7 +222,7 @@ void events_change(struct request *r)
         call_invalid(c, err.msg);
         return;
     }
-    struct event *e = path_event(c, events_change);
+    struct event *e = path_event(c);
     if (!e)
         return;
     c->command.kind = CMD_EVENT_CHANGE;

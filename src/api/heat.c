@@ -39,7 +39,7 @@ void events_heat(struct request *r)
     size_t limit = HEAT_LIMIT_DEFAULT;
     if (!page_limit(c, HEAT_LIST_MAX, &limit))
         return;
-    struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_heat);
+    struct event *e = call_event_named(c, r->segment.data, r->segment.len);
     if (!e)
         return;
     struct heat_list *list = hf_alloc(sizeof *list + limit * sizeof *list->seats);

@@ -60,8 +60,8 @@ static bool find_seats(struct call *c, const struct event *e, const struct chang
     memcpy(names, body->add.seats ? body->add.seats : names, n_add * sizeof *names);
     for (size_t i = 0; i < body->remove.n_seats; i++)
         names[n_add + i] = body->remove.seats[i];
-    bool found = seat_names_distinct(c, names, n, holds_change) &&
-                 (!e || seat_names_find(c, e, names, (uint32_t)n, holds_change));
+    bool found =
+        seat_names_distinct(c, names, n) && (!e || seat_names_find(c, e, names, (uint32_t)n));
     free(names);
     return found;
 }
@@ -72,9 +72,9 @@ static bool find_areas(struct call *c, const struct event *e, const struct chang
     free(c->places.areas_heap); /* of an earlier run of the same step */
     c->places.areas_heap =
         hf_alloc((n_add + body->remove.n_areas + 1) * sizeof *c->places.areas_heap);
-    return area_names_find(c, e, body->add.areas, n_add, c->places.areas_heap, holds_change) &&
+    return area_names_find(c, e, body->add.areas, n_add, c->places.areas_heap) &&
            area_names_find(c, e, body->remove.areas, body->remove.n_areas,
-                           c->places.areas_heap + n_add, holds_change);
+                           c->places.areas_heap + n_add);
 }
 
 /* Returns true if the command is ready to be submitted. */
@@ -83,12 +83,12 @@ static bool judge(struct call *c, const struct change_body *body)
     struct id id;
     if (place_names_count(&body->add) > HOLD_PLACES_MAX ||
         place_names_count(&body->remove) > HOLD_PLACES_MAX) {
-        refuse_too_many(c, HOLD_PLACES_MAX, holds_change);
+        refuse_too_many(c, HOLD_PLACES_MAX);
         return false;
     }
     if (!find_seats(c, NULL, body))
         return false;
-    struct event *e = path_hold(c, &id, holds_change);
+    struct event *e = path_hold(c, &id);
     if (!e || !find_seats(c, e, body) || !find_areas(c, e, body))
         return false;
     c->command.kind = CMD_HOLD_CHANGE;
@@ -126,7 +126,7 @@ void holds_change(struct request *r)
         return;
     if (!read_body(c, &body, &err)) {
         call_invalid(c, err.msg);
-    } else if (may_add(c, &body) && judge(c, &body) && pace_spend(c, PACE_CHANGES, holds_change)) {
+    } else if (may_add(c, &body) && judge(c, &body) && pace_spend(c, PACE_CHANGES)) {
         idempotency_hash_request(c);
         call_submit(c, call_answer);
     }

@@ -1,9 +1,9 @@
 /* POST /v1/holds.  This is the hot path: most requests of a busy sale end in its engine_refuse, on
  * this HTTP thread.
  *
- *   holds_create: key and body -> judge_create: limits, names -> engine_refuse? -> submit
+ *   read_request: key, body -> find_event -> find_places: indexes -> engine_refuse? -> submit
  *
- * judge_create runs again when the event or the key has been looked up. */
+ * holds_create runs again when the event or the key has been looked up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,40 @@
 
 #define STRANGER_METADATA_MAX 1024
 
-static void judge_create(struct request *r);
+/* ---- what the request says ---- */
+
+/* hold_scan may have filled in a part of the body before it gave up; hold_parse replaces it. */
+static bool read_body(struct call *c)
+{
+    struct hf_err err = {0};
+    if (hold_scan(&c->http.body, &c->hold) || hold_parse(&c->http.body, &c->hold, &c->json, &err))
+        return true;
+    call_invalid(c, err.msg);
+    return false;
+}
+
+/* What strangers have stored with their holds is bounded beside their pace (pace.h). */
+static bool metadata_fits(struct call *c)
+{
+    if (c->hold.metadata.len <= STRANGER_METADATA_MAX || !access_is_stranger(&c->http))
+        return true;
+    call_invalid(c, "metadata must have at most 1024 bytes of JSON without an access key");
+    return false;
+}
+
+/* Reads the key and the body, once.  Returns false if the call has been refused. */
+static bool read_request(struct call *c)
+{
+    if (c->hold.event.data) /* by an earlier run */
+        return true;
+    if (!idempotency_read(c) || !read_body(c) || !metadata_fits(c))
+        return false;
+    bool is_for_sellers = c->hold.channel.data || c->hold.resume;
+    return !is_for_sellers || access_require(&c->http, SCOPE_SELLER,
+                                             "Only sellers may name a channel or resume a hold.");
+}
+
+/* ---- what it names ---- */
 
 static int64_t count_places(const struct hold_body *body)
 {
@@ -27,15 +60,38 @@ static int64_t count_places(const struct hold_body *body)
     return n;
 }
 
+/* Returns the event if the request is within its limits.  NULL: the call has been refused, or the
+ * event or the key is being looked up. */
+static struct event *find_event(struct call *c)
+{
+    const struct hold_body *body = &c->hold;
+    int64_t n_places = count_places(body);
+    if (n_places > HOLD_PLACES_MAX) {
+        refuse_too_many(c, HOLD_PLACES_MAX);
+        return NULL;
+    }
+    if (!seat_names_distinct(c, body->seats, body->n_seats))
+        return NULL;
+    struct event *e = call_event_named(c, body->event.data, body->event.len);
+    if (!e)
+        return NULL;
+    int32_t max_per_hold = atomic_load_explicit(&e->shown.max_per_hold, memory_order_relaxed);
+    if (n_places > max_per_hold) {
+        refuse_too_many(c, max_per_hold);
+        return NULL;
+    }
+    return hold_ttl_fits(c, body->ttl_ms, e) ? e : NULL;
+}
+
 /* Returns false if the call has been refused, or its key is being looked up. */
 static bool find_areas(struct call *c, const struct event *e, struct hold_create *op)
 {
     const struct hold_body *body = &c->hold;
     if (!body->n_areas)
         return true;
-    free(c->places.areas_heap); /* of an earlier run of judge_create */
+    free(c->places.areas_heap); /* of an earlier run */
     c->places.areas_heap = hf_alloc(body->n_areas * sizeof *c->places.areas_heap);
-    if (!area_names_find(c, e, body->areas, body->n_areas, c->places.areas_heap, judge_create))
+    if (!area_names_find(c, e, body->areas, body->n_areas, c->places.areas_heap))
         return false;
     op->areas = c->places.areas_heap;
     op->n_areas = (uint32_t)body->n_areas;
@@ -67,17 +123,17 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
     const struct text *section = &body->best_section;
     if (section->data &&
         (op->best.section = event_section_find(e, section->data, section->len)) < 0) {
-        refuse_no_such_place(c, "section", section, judge_create);
+        refuse_no_such_place(c, "section", section);
         return false;
     }
     if (body->best_tier.data && !has_tier(e, &body->best_tier)) {
-        refuse_no_such_place(c, "tier", &body->best_tier, judge_create);
+        refuse_no_such_place(c, "tier", &body->best_tier);
         return false;
     }
     const struct text *category = &body->best_category;
     int64_t found = category->data ? event_category_find(e, category->data, category->len) : -1;
     if (category->data && found < 0) {
-        refuse_no_such_place(c, "category", category, judge_create);
+        refuse_no_such_place(c, "category", category);
         return false;
     }
     op->best.category = (uint32_t)(found + 1);
@@ -101,30 +157,15 @@ static void find_channel(const struct call *c, struct event *e, struct hold_crea
         op->channel = NO_CHANNEL;
 }
 
-static void judge_create(struct request *r)
+/* Fills in the command.  Returns false if the call has been refused, or its key is being looked up.
+ */
+static bool find_places(struct call *c, struct event *e)
 {
-    struct call *c = call_of(r);
     const struct hold_body *body = &c->hold;
     struct hold_create *op = &c->command.create;
     uint32_t n_seats = (uint32_t)body->n_seats;
-    int64_t n_places = count_places(body);
-    if (n_places > HOLD_PLACES_MAX) {
-        refuse_too_many(c, HOLD_PLACES_MAX, judge_create);
-        return;
-    }
-    if (!seat_names_distinct(c, body->seats, n_seats, judge_create))
-        return;
-    struct event *e = call_event_named(c, body->event.data, body->event.len, judge_create);
-    if (!e)
-        return;
-    int32_t max_per_hold = atomic_load_explicit(&e->shown.max_per_hold, memory_order_relaxed);
-    if (n_places > max_per_hold) {
-        refuse_too_many(c, max_per_hold, judge_create);
-        return;
-    }
-    if (!hold_ttl_fits(c, body->ttl_ms, e) ||
-        !seat_names_find(c, e, body->seats, n_seats, judge_create))
-        return;
+    if (!seat_names_find(c, e, body->seats, n_seats))
+        return false;
     *op = (struct hold_create){.seats = c->places.seats,
                                .n_seats = n_seats,
                                .ttl_ms = body->ttl_ms,
@@ -135,47 +176,31 @@ static void judge_create(struct request *r)
                                .resume = body->resume,
                                .shortage = {.taken = c->places.taken}};
     if (!find_areas(c, e, op) || !find_best(c, e, op))
-        return;
+        return false;
     find_channel(c, e, op);
     c->command.kind = CMD_HOLD_CREATE;
     c->command.event = e;
-    if (engine_refuse(call_engine(c), &c->command)) {
-        call_answer(r);
-        return;
-    }
-    if (!pace_spend(c, PACE_HOLDS, judge_create))
-        return;
-    op->client = access_client(r); /* half a microsecond, which a refusal need not pay */
-    idempotency_hash_request(c);
-    call_submit(c, call_answer);
+    return true;
 }
 
-/* hold_scan may have filled in a part of the body before it gave up; hold_parse replaces it. */
-static bool read_body(struct call *c)
-{
-    struct hf_err err = {0};
-    if (hold_scan(&c->http.body, &c->hold) || hold_parse(&c->http.body, &c->hold, &c->json, &err))
-        return true;
-    call_invalid(c, err.msg);
-    return false;
-}
-
-/* What strangers have stored with their holds is bounded beside their pace (pace.h). */
-static bool metadata_fits(struct call *c)
-{
-    if (c->hold.metadata.len <= STRANGER_METADATA_MAX || !access_is_stranger(&c->http))
-        return true;
-    call_invalid(c, "metadata must have at most 1024 bytes of JSON without an access key");
-    return false;
-}
+/* ---- the request ---- */
 
 void holds_create(struct request *r)
 {
     struct call *c = call_of(r);
-    if (!idempotency_read(c) || !read_body(c) || !metadata_fits(c))
+    if (!read_request(c))
         return;
-    bool is_for_sellers = c->hold.channel.data || c->hold.resume;
-    if (!is_for_sellers ||
-        access_require(r, SCOPE_SELLER, "Only sellers may name a channel or resume a hold."))
-        judge_create(r);
+    struct event *e = find_event(c);
+    if (!e || !find_places(c, e))
+        return;
+    if (engine_refuse(call_engine(c), &c->command)) {
+        call_answer(r);
+        return;
+    }
+    if (!pace_spend(c, PACE_HOLDS))
+        return;
+    /* Half a microsecond, which a refusal need not pay. */
+    c->command.create.client = access_client(r);
+    idempotency_hash_request(c);
+    call_submit(c, call_answer);
 }

@@ -28,19 +28,19 @@ bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e)
 
 /* ---- a hold by its id ---- */
 
-struct event *path_hold(struct call *c, struct id *ret, step_fn again)
+struct event *path_hold(struct call *c, struct id *ret)
 {
     *ret = (struct id){0};
     if (!id_parse(c->http.segment.data, c->http.segment.len, "hold_", ret))
         ret->key = 0;
-    return call_event(c, HOLD_EVENT(ret->key), VERDICT_NO_SUCH_HOLD, again);
+    return call_event(c, HOLD_EVENT(ret->key), VERDICT_NO_SUCH_HOLD);
 }
 
 void holds_get(struct request *r)
 {
     struct call *c = call_of(r);
     struct id id;
-    struct event *e = path_hold(c, &id, holds_get);
+    struct event *e = path_hold(c, &id);
     if (!e)
         return;
     c->command.kind = CMD_HOLD_GET;
@@ -53,7 +53,7 @@ void holds_release(struct request *r)
 {
     struct call *c = call_of(r);
     struct id id;
-    struct event *e = path_hold(c, &id, holds_release);
+    struct event *e = path_hold(c, &id);
     if (!e)
         return;
     c->command.kind = CMD_HOLD_RELEASE;
@@ -68,7 +68,7 @@ void holds_evict(struct request *r)
     struct id id;
     if (!call_empty_body(c))
         return;
-    struct event *e = path_hold(c, &id, holds_evict);
+    struct event *e = path_hold(c, &id);
     if (!e)
         return;
     c->command.kind = CMD_HOLD_EVICT;
@@ -100,8 +100,8 @@ void holds_renew(struct request *r)
         call_invalid(c, err.msg);
         return;
     }
-    struct event *e = path_hold(c, &id, holds_renew);
-    if (!e || !hold_ttl_fits(c, ttl_ms, e) || !pace_spend(c, PACE_CHANGES, holds_renew))
+    struct event *e = path_hold(c, &id);
+    if (!e || !hold_ttl_fits(c, ttl_ms, e) || !pace_spend(c, PACE_CHANGES))
         return;
     c->command.kind = CMD_HOLD_RENEW;
     c->command.event = e;
@@ -134,7 +134,7 @@ void holds_confirm(struct request *r)
         call_invalid(c, err.msg);
         return;
     }
-    struct event *e = path_hold(c, &op.hold.id, holds_confirm);
+    struct event *e = path_hold(c, &op.hold.id);
     if (!e)
         return;
     c->command.kind = CMD_HOLD_CONFIRM;
@@ -197,7 +197,7 @@ void holds_list(struct request *r)
     }
     if (!page_filter(c, "owner", &page.owner) || !page_limit(c, HOLDS_LIST_MAX, &page.limit))
         return;
-    struct event *e = call_event_named(c, event, strlen(event), holds_list);
+    struct event *e = call_event_named(c, event, strlen(event));
     if (!e)
         return;
     if (fence >= (int64_t)1 << HOLD_FENCE_BITS) {

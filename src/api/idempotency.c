@@ -159,15 +159,16 @@ static void key_looked_up(struct request *r)
         return;
     }
     c->key_checked = true;
-    c->judge(r);
+    r->step = c->judge;
+    r->step(r);
 }
 
-bool key_is_unused(struct call *c, step_fn judge)
+bool key_is_unused(struct call *c)
 {
     struct command *command = &c->command;
     if (!command->key.present || c->key_checked || !engine_key_maybe(call_engine(c), &command->key))
         return true;
-    c->judge = judge;
+    c->judge = c->http.step;
     command->kind = CMD_KEY_CHECK;
     command->event = NULL;
     idempotency_hash_request(c);

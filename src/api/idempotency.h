@@ -33,7 +33,7 @@ void idempotency_hash_request(struct call *c);
 
 /* Returns true if nothing is stored under the call's key, or it has none: the handler may refuse.
  * Otherwise the key is being looked up.  If something is stored under it, that answers the call; if
- * not, `judge` runs, which must judge the request anew. */
-HF_MUST_USE bool key_is_unused(struct call *c, step_fn judge);
+ * not, the step that asked runs again and judges the request anew. */
+HF_MUST_USE bool key_is_unused(struct call *c);
 
 #endif

@@ -16,7 +16,7 @@ void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret)
     ret->rates[quota_of(PACE_CHANGES)] = (struct quota_pace){changes, PACE_BURST * changes};
 }
 
-bool pace_spend(struct call *c, enum pace pace, step_fn again)
+bool pace_spend(struct call *c, enum pace pace)
 {
     int64_t wait_us = 0;
     if (access_spend(&c->http, quota_of(pace), &wait_us)) {
@@ -24,7 +24,7 @@ bool pace_spend(struct call *c, enum pace pace, step_fn again)
         c->spent = pace;
         return true;
     }
-    if (key_is_unused(c, again))
+    if (key_is_unused(c))
         answer_too_soon(&c->http, &problem_too_many_requests, wait_us);
     return false;
 }

@@ -96,7 +96,7 @@ static void plan_rendered(struct request *r)
 void events_plan(struct request *r)
 {
     struct call *c = call_of(r);
-    struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_plan);
+    struct event *e = call_event_named(c, r->segment.data, r->segment.len);
     if (!e)
         return;
     bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));

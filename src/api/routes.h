@@ -43,8 +43,8 @@ void holds_renew(struct request *r);
 void holds_confirm(struct request *r);
 void holds_evict(struct request *r);
 /* Finds the hold that the path names, and its event.  Returns NULL if the call has been answered,
- * or goes on with `again`; the command may be lent by then. */
-struct event *path_hold(struct call *c, struct id *ret, step_fn again);
+ * or runs again; the command may be lent by then. */
+struct event *path_hold(struct call *c, struct id *ret);
 /* Returns false if the call has been answered with 400: the TTL is longer than the event's. */
 bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e);
 /* hold_change.c */

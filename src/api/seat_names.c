@@ -44,12 +44,12 @@ const struct text *find_duplicate(const struct text *names, size_t n)
     return NULL;
 }
 
-bool seat_names_distinct(struct call *c, const struct text *names, size_t n, step_fn judge)
+bool seat_names_distinct(struct call *c, const struct text *names, size_t n)
 {
     const struct text *twice = find_duplicate(names, n);
     if (!twice)
         return true;
-    if (!key_is_unused(c, judge))
+    if (!key_is_unused(c))
         return false;
     problem_open(&c->http, problem_of(VERDICT_DUPLICATE_SEAT), NULL);
     json_open(&c->http.out, "seats", '[');
@@ -73,8 +73,7 @@ static void refuse_unknown(struct call *c, const struct text *names, size_t n_un
     problem_close(&c->http);
 }
 
-bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n,
-                     step_fn judge)
+bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n)
 {
     size_t n_unknown = 0;
     call_seat_room(c, n);
@@ -83,7 +82,7 @@ bool seat_names_find(struct call *c, const struct event *e, const struct text *n
             c->places.taken[n_unknown++] = i;
     if (n_unknown == 0)
         return true;
-    if (key_is_unused(c, judge))
+    if (key_is_unused(c))
         refuse_unknown(c, names, n_unknown);
     return false;
 }
@@ -94,7 +93,7 @@ bool seat_name_find(struct call *c, const struct event *e, struct text name, uin
         call_refuse(c, VERDICT_NO_SUCH_SEAT, NULL);
         return false;
     }
-    if (!seat_names_find(c, e, &name, 1, NULL))
+    if (!seat_names_find(c, e, &name, 1))
         return false;
     *ret = c->places.seats[0];
     return true;

@@ -1,5 +1,5 @@
 /* Names of seats in requests: from names to indexes, names that are given twice, and the refusals
- * that list names.  `judge` is the step that judges the request anew; see key_is_unused. */
+ * that list names. */
 #ifndef HF_API_SEAT_NAMES_H
 #define HF_API_SEAT_NAMES_H
 
@@ -9,13 +9,12 @@
 const struct text *find_duplicate(const struct text *names, size_t n);
 /* Returns true if no name appears twice.  Otherwise the call has been refused with the name, or its
  * key is being looked up. */
-bool seat_names_distinct(struct call *c, const struct text *names, size_t n, step_fn judge);
+bool seat_names_distinct(struct call *c, const struct text *names, size_t n);
 
 /* Puts the indexes of the named seats into c->places.seats, with room for as many in
  * c->places.taken.  Returns false if the event has no seats of some of the names: the call has been
  * refused with these names, or its key is being looked up. */
-bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n,
-                     step_fn judge);
+bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n);
 /* The same for one name of a path or query, which need not be UTF-8; for requests without a key. */
 bool seat_name_find(struct call *c, const struct event *e, struct text name, uint32_t *ret);
 

@@ -14,9 +14,9 @@
 #include "view/view.h"
 #include "json/fields.h"
 
-static struct event *path_event(struct call *c, step_fn again)
+static struct event *path_event(struct call *c)
 {
-    return call_event_named(c, c->http.segment.data, c->http.segment.len, again);
+    return call_event_named(c, c->http.segment.data, c->http.segment.len);
 }
 
 /* The caller's clock may be a little ahead of the ledger's. */
@@ -116,7 +116,7 @@ static void past_map(struct request *r)
         !read_at(c, &at_ms))
         return;
     r->needs = SCOPE_SELLER; /* so no cache keeps the answer */
-    struct event *e = path_event(c, past_map);
+    struct event *e = path_event(c);
     if (!e || is_before_event(c, e, at_ms))
         return;
     c->command.kind = CMD_MAP_PAST;
@@ -133,7 +133,7 @@ void seats_map(struct request *r)
         past_map(r);
         return;
     }
-    struct event *e = path_event(c, seats_map);
+    struct event *e = path_event(c);
     if (!e)
         return;
     struct answer *a = &r->answer;
@@ -177,7 +177,7 @@ void seats_get(struct request *r)
     uint32_t seat;
     if (!read_at(c, &at_ms))
         return;
-    struct event *e = path_event(c, seats_get);
+    struct event *e = path_event(c);
     if (!e)
         return;
     const struct buf *name = request_name(r, r->segment2.data, r->segment2.len);
@@ -245,7 +245,7 @@ static size_t add_sections(struct call *c, const struct event_def *def, int64_t 
 /* Finds the sections, in c->places.sections_heap.  Each may be named once, so that a short list cannot ask
  * for more seats than the event has.  Returns false if the call has been refused. */
 static bool find_sections(struct call *c, const struct event *e, const struct block_body *body,
-                          step_fn again, size_t *ret_n)
+                          size_t *ret_n)
 {
     size_t n = json_array_size(body->sections), found = 0, n_sections = 0;
     uint8_t *named = hf_alloc(e->def->sections.n + 1);
@@ -256,11 +256,11 @@ static bool find_sections(struct call *c, const struct event *e, const struct bl
         const struct text text = {.data = json_string_value(name), .len = json_string_length(name)};
         int64_t section = event_section_find(e, text.data, text.len);
         if (section < 0) {
-            refuse_no_such_place(c, "section", &text, again);
+            refuse_no_such_place(c, "section", &text);
             break;
         }
         if (named[section]++) {
-            if (key_is_unused(c, again))
+            if (key_is_unused(c))
                 call_invalid(c, "sections must name each section once");
             break;
         }
@@ -317,24 +317,24 @@ static size_t count_seats(const struct call *c, const struct event *e, size_t n_
     return n;
 }
 
-/* Judges the names and fills in the command.  Returns false if the call has been answered, or goes
- * on with `again`. */
-static bool judge_block(struct call *c, const struct block_body *body, bool blocks, step_fn again)
+/* Judges the names and fills in the command.  Returns false if the call has been answered, or runs
+ * again. */
+static bool judge_block(struct call *c, const struct block_body *body, bool blocks)
 {
     const struct place_names *p = &body->places;
     size_t n_sections;
-    if (!seat_names_distinct(c, p->seats, p->n_seats, again))
+    if (!seat_names_distinct(c, p->seats, p->n_seats))
         return false;
-    struct event *e = path_event(c, again);
-    if (!e || !seat_names_find(c, e, p->seats, (uint32_t)p->n_seats, again) ||
-        !find_sections(c, e, body, again, &n_sections))
+    struct event *e = path_event(c);
+    if (!e || !seat_names_find(c, e, p->seats, (uint32_t)p->n_seats) ||
+        !find_sections(c, e, body, &n_sections))
         return false;
     free(c->places.areas_heap); /* of an earlier run of the same step */
     c->places.areas_heap = hf_alloc((p->n_areas + 1) * sizeof *c->places.areas_heap);
-    if (!area_names_find(c, e, p->areas, p->n_areas, c->places.areas_heap, again))
+    if (!area_names_find(c, e, p->areas, p->n_areas, c->places.areas_heap))
         return false;
     if (count_seats(c, e, p->n_seats, n_sections) > BLOCK_SEATS_MAX) {
-        if (key_is_unused(c, again))
+        if (key_is_unused(c))
             call_refuse(c, VERDICT_TOO_MANY_SEATS,
                         "a request may block at most 200000 seats; block section by section");
         return false;
@@ -357,7 +357,7 @@ static bool judge_block(struct call *c, const struct block_body *body, bool bloc
     return true;
 }
 
-static void change_seats(struct call *c, bool blocks, step_fn again)
+static void change_seats(struct call *c, bool blocks)
 {
     struct hf_err err = {0};
     struct block_body body = {0};
@@ -365,12 +365,12 @@ static void change_seats(struct call *c, bool blocks, step_fn again)
         return;
     if (!read_block(c, &body, &err)) {
         call_invalid(c, err.msg);
-    } else if (judge_block(c, &body, blocks, again)) {
+    } else if (judge_block(c, &body, blocks)) {
         idempotency_hash_request(c);
         call_submit(c, call_answer);
     }
     place_names_close(&body.places);
 }
 
-void seats_block(struct request *r) { change_seats(call_of(r), true, seats_block); }
-void seats_unblock(struct request *r) { change_seats(call_of(r), false, seats_unblock); }
+void seats_block(struct request *r) { change_seats(call_of(r), true); }
+void seats_unblock(struct request *r) { change_seats(call_of(r), false); }

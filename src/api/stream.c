@@ -25,7 +25,7 @@ void events_stream(struct request *r)
     struct call *c = call_of(r);
     if (!stream_read_place(r))
         return;
-    struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_stream);
+    struct event *e = call_event_named(c, r->segment.data, r->segment.len);
     if (!e)
         return;
     if (r->answer.stream.after > seq(e) && engine_is_shared(call_engine(c))) {

@@ -369,11 +369,9 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
 enum verdict decide_create(struct decision *d, struct event *e, struct hold_create *op)
 {
     enum verdict verdict = op->resume ? resume(d, e, op) : VERDICT_UNDECIDED;
-    if (verdict == VERDICT_UNDECIDED)
-        verdict = check_create(d, e, op);
-    else
+    if (verdict != VERDICT_UNDECIDED)
         return verdict;
-    if (verdict != VERDICT_OK)
+    if ((verdict = check_create(d, e, op)) != VERDICT_OK)
         return verdict;
     hold_row_close(&op->hold); /* one that was read to be resumed, and is another's */
     op->hold = new_hold(d, e, op);

@@ -1,4 +1,4 @@
-/* The payment thread: takes due jobs, tells waiting requests, counts.  See checkout.h. */
+/* The payment thread: takes due jobs, and goes on with what has come back.  See checkout.h. */
 #include "checkout/checkout.h"
 
 #include <stdio.h>
@@ -6,15 +6,12 @@
 #include <string.h>
 
 #include "base/crash.h"
-#include "base/hash.h"
-#include "base/log.h"
 #include "base/secret.h"
 #include "base/wait.h"
 #include "checkout/checkout_internal.h"
 
 #define TAKE_EVERY_US 500000   /* looks for jobs that nobody has told of, such as repetitions */
 #define COUNT_EVERY_US 5000000 /* owed jobs, for the metrics */
-#define ALARM_EVERY_US 1000000 /* lines of the log */
 #define TOKENS_AGAIN_US 20000  /* when the budget of this second is spent */
 #define TURN_MAX_US 500000
 /* No webhook for so long: they are lost, or there are none.  Payments that nothing was heard of are
@@ -22,135 +19,6 @@
 #define SILENCE_US 60000000
 #define QUIET_MS 15000
 #define QUIET_MS_UNHEARD 3000
-
-/* ---- errands ---- */
-
-static void returned(struct pending *pending)
-{
-    struct errand *errand = pending->waiter;
-    struct checkout *c = errand->checkout;
-    pthread_mutex_lock(&c->lock);
-    errand->next = c->returned;
-    c->returned = errand;
-    pthread_mutex_unlock(&c->lock);
-    http_pool_wake(c->pool);
-}
-
-void errand_submit(struct errand *errand, void (*then)(struct errand *errand))
-{
-    struct checkout *c = errand->checkout;
-    errand->then = then;
-    errand->command.pending = (struct pending){.done = returned, .waiter = errand};
-    c->n_lent++;
-    enum hf_status status = engine_submit(c->engine, &errand->command);
-    if (status != HF_OK) {
-        errand->command.verdict = verdict_of(status);
-        pending_done(&errand->command.pending);
-    }
-}
-
-/* Runs the next step of everything that has come back. */
-static void collect(struct checkout *c)
-{
-    pthread_mutex_lock(&c->lock);
-    struct errand *list = c->returned, *oldest_first = NULL;
-    c->returned = NULL;
-    pthread_mutex_unlock(&c->lock);
-    while (list) {
-        struct errand *next = list->next;
-        list->next = oldest_first;
-        oldest_first = list;
-        list = next;
-    }
-    while (oldest_first) {
-        struct errand *errand = oldest_first;
-        oldest_first = errand->next;
-        c->n_lent--;
-        errand->then(errand);
-    }
-}
-
-/* ---- requests that wait ---- */
-
-static int64_t *told_slot(struct checkout *c, int64_t booking)
-{
-    return &c->told[hash_int((uint64_t)booking) & (TOLD_BUCKETS - 1)];
-}
-
-void checkout_await(struct checkout *c, struct checkout_wait *wait)
-{
-    wait->until_us = wait_now_us() + CHECKOUT_WAIT_MS * 1000;
-    wait->next = NULL;
-    wait->has_payment = false;
-    pthread_mutex_lock(&c->lock);
-    int64_t *told = told_slot(c, wait->booking);
-    bool ends_now = c->is_stopping || !c->is_running || *told == wait->booking;
-    if (*told == wait->booking)
-        *told = 0;
-    if (!ends_now) {
-        *c->last_wait = wait;
-        c->last_wait = &wait->next;
-    }
-    pthread_mutex_unlock(&c->lock);
-    if (ends_now)
-        pending_done(&wait->pending);
-}
-
-bool checkout_is_awaited(struct checkout *c, const uint8_t *key)
-{
-    bool found = false;
-    pthread_mutex_lock(&c->lock);
-    for (const struct checkout_wait *w = c->first_wait; w && !found; w = w->next)
-        found = w->key && memcmp(w->key, key, KEY_HASH_SIZE) == 0;
-    pthread_mutex_unlock(&c->lock);
-    return found;
-}
-
-/* Ends the waits for a booking, which `payment`, if it is not NULL, belongs to; booking 0: those
- * whose time is over at `now_us`. */
-static void end_waits(struct checkout *c, int64_t booking, const struct payment_row *payment,
-                      int64_t now_us)
-{
-    struct checkout_wait *ended = NULL;
-    pthread_mutex_lock(&c->lock);
-    struct checkout_wait **link = &c->first_wait;
-    while (*link) {
-        struct checkout_wait *w = *link;
-        if (booking ? w->booking != booking : w->until_us > now_us) {
-            link = &w->next;
-            continue;
-        }
-        *link = w->next;
-        w->next = ended;
-        ended = w;
-        w->has_payment = payment != NULL;
-        if (payment)
-            w->payment = *payment;
-    }
-    c->last_wait = link;
-    if (booking && !ended)
-        *told_slot(c, booking) = booking; /* its request is still on its way to checkout_await */
-    pthread_mutex_unlock(&c->lock);
-    while (ended) {
-        struct checkout_wait *next = ended->next;
-        pending_done(&ended->pending);
-        ended = next;
-    }
-}
-
-void checkout_tell(struct checkout *c, int64_t booking, const struct payment_row *payment)
-{
-    end_waits(c, booking, payment, 0);
-}
-
-/* When the first wait ends; INT64_MAX: there is none. */
-static int64_t first_end_us(struct checkout *c)
-{
-    pthread_mutex_lock(&c->lock);
-    int64_t at_us = c->first_wait ? c->first_wait->until_us : INT64_MAX;
-    pthread_mutex_unlock(&c->lock);
-    return at_us;
-}
 
 /* ---- taking jobs ---- */
 
@@ -318,7 +186,7 @@ static bool is_stopping(struct checkout *c)
 
 static int64_t turn_us(struct checkout *c)
 {
-    int64_t wait_us = TURN_MAX_US, end_us = first_end_us(c) - wait_now_us();
+    int64_t wait_us = TURN_MAX_US, end_us = waits_first_end_us(c) - wait_now_us();
     int64_t take_us = c->next_take_us - checkout_now_us(c);
     wait_us = end_us < wait_us ? end_us : wait_us;
     if (!c->is_taking && c->n_works < WORKS_MAX)
@@ -330,8 +198,8 @@ static void *payment_main(void *arg)
 {
     struct checkout *c = arg;
     while (!is_stopping(c)) {
-        collect(c);
-        end_waits(c, 0, NULL, wait_now_us());
+        errands_collect(c);
+        waits_end(c, 0, NULL, wait_now_us());
         start_postponed(c);
         start_inbox(c);
         take(c);
@@ -340,79 +208,10 @@ static void *payment_main(void *arg)
     }
     while (c->n_lent) { /* the engine gives everything back before it is drained */
         http_pool_turn(c->pool, TURN_MAX_US);
-        collect(c);
+        errands_collect(c);
     }
-    end_waits(c, 0, NULL, INT64_MAX);
+    waits_end(c, 0, NULL, INT64_MAX);
     return NULL;
-}
-
-/* ---- metrics ---- */
-
-static void register_metrics(struct checkout *c)
-{
-    static const char *const calls[] = {[CALL_CREATE] = "create",
-                                        [CALL_RETRIEVE] = "retrieve",
-                                        [CALL_CAPTURE] = "capture",
-                                        [CALL_CANCEL] = "cancel",
-                                        [CALL_REFUND] = "refund",
-                                        [CALL_LIST_INTENTS] = "list_intents",
-                                        [CALL_LIST_REFUNDS] = "list_refunds",
-                                        [CALL_LIST_DISPUTES] = "list_disputes"};
-    static const char *const webhooks[] = {
-        [WEBHOOKS_STORED] = "stored",      [WEBHOOKS_REPEATED] = "repeated",
-        [WEBHOOKS_PARKED] = "parked",      [WEBHOOKS_UNUSED] = "unused",
-        [WEBHOOKS_FOREIGN] = "foreign",    [WEBHOOKS_FORGED] = "forged",
-        [WEBHOOKS_MALFORMED] = "malformed"};
-    struct metrics *m = c->config.metrics;
-    char label[96];
-    for (int i = CALL_CREATE; i <= CALL_LIST_DISPUTES; i++)
-        for (int ok = 0; ok <= 1; ok++) {
-            (void)snprintf(label, sizeof label, "call=\"%s\",result=\"%s\"", calls[i],
-                           ok ? "answered" : "failed");
-            c->metrics.calls[i][ok] = metrics_counter(m, "holdfast_provider_calls_total", label,
-                                                      "Calls to the payment provider");
-        }
-    for (int i = 0; i < WEBHOOKS_COUNTED; i++) {
-        (void)snprintf(label, sizeof label, "result=\"%s\"", webhooks[i]);
-        c->metrics.webhooks[i] = metrics_counter(m, "holdfast_webhooks_total", label,
-                                                 "Webhooks of the payment provider, by outcome");
-    }
-    for (int ok = 0; ok <= 1; ok++)
-        c->metrics.notices[ok] = metrics_counter(m, "holdfast_notifications_total",
-                                                 ok ? "result=\"delivered\"" : "result=\"failed\"",
-                                                 "Attempts to tell the shop, by outcome");
-    c->metrics.alarms = metrics_counter(m, "holdfast_payment_alarms_total", NULL,
-                                        "Times the provider did what it should not do; expected 0");
-    for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
-        (void)snprintf(label, sizeof label, "kind=\"%s\"", job_kind_text((enum job_kind)kind));
-        c->metrics.jobs[kind] =
-            metrics_gauge(m, "holdfast_jobs_pending", label, "Jobs that are owed, by kind");
-    }
-    for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
-        (void)snprintf(label, sizeof label, "kind=\"%s\"", job_kind_text((enum job_kind)kind));
-        c->metrics.oldest[kind] = metrics_gauge(m, "holdfast_job_oldest_seconds", label,
-                                                "Age of the oldest owed job, by kind");
-    }
-    c->metrics.restore_unchecked = metrics_gauge(
-        m, "holdfast_restore_unchecked", NULL,
-        "Payments that have not been compared with the provider since the ledger was restored");
-}
-
-void checkout_count_webhook(struct checkout *c, enum webhook_count what)
-{
-    counter_add(c->metrics.webhooks[what], 1);
-    if (what == WEBHOOKS_STORED || what == WEBHOOKS_REPEATED)
-        atomic_store_explicit(&c->webhook_us, checkout_now_us(c), memory_order_relaxed);
-}
-
-void checkout_alarm(struct checkout *c, const char *what)
-{
-    int64_t now_us = checkout_now_us(c), last_us = atomic_load(&c->alarmed_us);
-    counter_add(c->metrics.alarms, 1);
-    if (last_us && now_us - last_us < ALARM_EVERY_US)
-        return; /* the metric has them all */
-    atomic_store(&c->alarmed_us, now_us);
-    log_write(LOG_ERROR, "payment alarm", "what", what, NULL);
 }
 
 /* ---- life ---- */
@@ -436,7 +235,7 @@ enum hf_status checkout_new(const struct checkout_config *config, struct checkou
         .body_len_max = STRIPE_BODY_LEN_MAX,
         .connections_max = WORKS_MAX,
     });
-    register_metrics(c);
+    checkout_register_metrics(c);
     *ret = c;
     return HF_OK;
 }

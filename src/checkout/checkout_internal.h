@@ -108,9 +108,13 @@ static inline int64_t checkout_now_us(const struct checkout *c)
     return clock_monotonic_us(c->config.clock);
 }
 
+/* ---- errand.c ---- */
+
 /* Lends the errand's command to the engine.  `then` runs in any case, also if the engine does not
  * take it; the verdict says so. */
 void errand_submit(struct errand *errand, void (*then)(struct errand *errand));
+/* Runs the next step of everything that has come back. */
+void errands_collect(struct checkout *c);
 
 /* ---- work.c ---- */
 
@@ -127,10 +131,20 @@ void work_drop_all(struct checkout *c);
 /* Goes on with cancelled events, if it is time to. */
 void cancelling_turn(struct checkout *c);
 
-/* ---- checkout.c ---- */
+/* ---- waits.c ---- */
 
+/* Ends the waits for a booking, which `payment`, if it is not NULL, belongs to; booking 0: those
+ * whose time is over at `now_us`. */
+void waits_end(struct checkout *c, int64_t booking, const struct payment_row *payment,
+               int64_t now_us);
+/* When the first wait ends; INT64_MAX: there is none. */
+int64_t waits_first_end_us(struct checkout *c);
 /* The intent of this booking has been created, or refused.  `payment` is what was stored; NULL if
  * that is not known here. */
 void checkout_tell(struct checkout *c, int64_t booking, const struct payment_row *payment);
+
+/* ---- counts.c ---- */
+
+void checkout_register_metrics(struct checkout *c);
 
 #endif

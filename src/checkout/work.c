@@ -132,7 +132,7 @@ static void submit(struct work *w)
     *command = (struct command){.kind = CMD_PAYMENT_UPDATE,
                                 .event = event,
                                 .pinned = event,
-                                .actor = checkout_actor(w->errand.checkout)};
+                                .actor = w->errand.checkout->actor};
     command->update = op;
     errand_submit(&w->errand, stored);
 }

@@ -1,6 +1,6 @@
-/* Sections, rows, listed seats, categories and areas, from JSON; see reader.h.  Sizes are checked
- * while reading, before memory is allocated for them, since a few bytes of JSON can ask for very
- * many seats. */
+/* Sections, rows, listed seats and categories, from JSON; see reader.h.  Sizes are checked while
+ * reading, before memory is allocated for them, since a few bytes of JSON can ask for very many
+ * seats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,110 +8,7 @@
 #include "base/utf8.h"
 #include "venue/reader.h"
 
-bool has_control(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x20 || c == 0x7f)
-            return true;
-        if (c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0)
-            return true;
-    }
-    return false;
-}
-
-bool fail_under(struct hf_err *err, const char *list, size_t index)
-{
-    char message[sizeof err->msg];
-    memcpy(message, err->msg, sizeof message);
-    const char *dot = *message == ' ' || *message == '[' ? "" : ".";
-    (void)hf_err_set(err, HF_INVALID_REQUEST, "%s[%zu]%s%.*s", list, index, dot,
-                     (int)(sizeof message - 40), message);
-    return false;
-}
-
-/* ---- names ---- */
-
-/* Reads the name of a section, row or area.  It becomes a part of seat ids, which are split at `-`.
- */
-static bool read_name(const struct fields *f, char **ret)
-{
-    const char *text;
-    size_t len;
-    if (!field_text(f, "name", REQUIRED, 1, NAME_CHARS_MAX, &text, &len))
-        return false;
-    if (memchr(text, '-', len))
-        return field_fail(f, "name", "must not contain `-`");
-    if (has_control(text, len))
-        return field_fail(f, "name", "must not contain control characters");
-    *ret = hf_strndup(text, len);
-    return true;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Fails if a name appears twice.  Sorts `names`; O(n log n). */
-static bool names_differ(const struct reader *rd, const char *path, const char *what, char **names,
-                         size_t n)
-{
-    qsort(names, n, sizeof *names, compare_names);
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(names[i - 1], names[i]) == 0) {
-            (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "%.80s%s have the name %.132s twice",
-                             path, what, names[i]);
-            return false;
-        }
-    return true;
-}
-
-/* Sections and areas have no name in common, since prices and places are named by either.  The
- * zones and categories of a plan are named by its author, so an area may have the name of one. */
-static bool check_names(const struct reader *rd, bool has_plan)
-{
-    const struct event_def *def = rd->def;
-    size_t n = 0, n_sections = has_plan ? 0 : def->sections.n;
-    char **names = hf_alloc((n_sections + def->areas.n + 1) * sizeof *names);
-    for (size_t i = 0; i < n_sections; i++)
-        names[n++] = def->sections.v[i].name;
-    for (size_t i = 0; i < def->areas.n; i++)
-        names[n++] = def->areas.v[i].name;
-    bool ok = names_differ(rd, "", has_plan ? "areas" : "sections and areas", names, n);
-    free(names);
-    return ok;
-}
-
 /* ---- categories ---- */
-
-int find_category(const struct event_def *def, const char *name)
-{
-    for (size_t i = 0; i < def->categories.n; i++)
-        if (strcmp(def->categories.v[i].name, name) == 0)
-            return (int)i;
-    return -1;
-}
-
-bool add_category(struct reader *rd, const struct fields *f, const char *name, const char *color,
-                  int64_t price, bool of_section)
-{
-    struct event_def *def = rd->def;
-    if (find_category(def, name) >= 0)
-        return field_fail(f, of_section ? "price" : "name",
-                          of_section ? "belongs to a section that has the name of a category; give "
-                                       "the section that category instead"
-                                     : "is the name of another category");
-    if (def->categories.n == CATEGORIES_MAX)
-        return field_fail(f, of_section ? "price" : "name",
-                          "would make more than 250 categories in the event");
-    struct category_def *category = vec_push(&def->categories);
-    category->name = hf_strndup(name, strlen(name));
-    category->color = color ? hf_strndup(color, strlen(color)) : NULL;
-    category->of_section = of_section;
-    *vec_push(&def->terms.prices) = price;
-    return true;
-}
 
 static bool read_category(struct reader *rd, const struct fields *f)
 {
@@ -164,18 +61,6 @@ static bool read_section_price(struct reader *rd, const struct fields *f, struct
 }
 
 /* ---- rows and seats ---- */
-
-bool count_rows(struct reader *rd, const struct fields *f, const char *name, int64_t rows,
-                int64_t seats)
-{
-    rd->n_rows += rows;
-    rd->n_seats += rows * seats;
-    if (rd->n_seats > EVENT_SEATS_MAX)
-        return field_fail(f, name, "would make more than 2000000 seats in the event");
-    if (rd->n_rows > ROWS_MAX)
-        return field_fail(f, name, "would make more than 100000 rows in the event");
-    return true;
-}
 
 static struct row_def *add_row(struct section_def *s, uint32_t seats)
 {
@@ -354,7 +239,7 @@ static bool read_rows_listed(struct reader *rd, const struct fields *f, struct s
     return ok;
 }
 
-/* ---- sections and areas ---- */
+/* ---- sections ---- */
 
 static bool read_section(struct reader *rd, const struct fields *f, struct section_def *s)
 {
@@ -382,34 +267,6 @@ static bool read_sections(struct reader *rd, const json_t *list)
             return fail_under(rd->err, "sections", i);
     }
     return true;
-}
-
-static bool read_area(struct reader *rd, const struct fields *f, bool has_plan, struct area_def *a)
-{
-    static const char *const known[] = {"name", "price", "capacity", NULL};
-    static const char *const known_with_plan[] = {"name", "price", "capacity", "plan_area", NULL};
-    const char *plan_area = NULL;
-    size_t len;
-    if (!fields_known(f, has_plan ? known_with_plan : known) || !read_name(f, &a->name) ||
-        !field_int(f, "price", REQUIRED, 0, PRICE_MAX, vec_push(&rd->def->terms.prices)) ||
-        !field_int(f, "capacity", REQUIRED, 1, AREA_CAPACITY_MAX, &a->capacity) ||
-        !field_text(f, "plan_area", NULLABLE, 1, PLAN_TEXT_CHARS_MAX, &plan_area, &len))
-        return false;
-    a->plan_area = plan_area ? hf_strndup(plan_area, len) : NULL;
-    return true;
-}
-
-bool read_areas(struct reader *rd, const struct fields *f, bool has_plan)
-{
-    const json_t *list = NULL;
-    if (!field_array(f, "areas", OPTIONAL, &list))
-        return false;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        struct fields area = {.object = json_array_get(list, i), .path = "", .err = rd->err};
-        if (!read_area(rd, &area, has_plan, vec_push(&rd->def->areas)))
-            return fail_under(rd->err, "areas", i);
-    }
-    return check_names(rd, has_plan);
 }
 
 /* ---- the whole ---- */

@@ -12,7 +12,6 @@
 #include "venue/plan_reader.h"
 
 #define SIZE_MAX_UNITS 1000000
-#define SEAT_MARGIN 20 /* between the outermost seats and the edge */
 
 /* Appends the members and returns a copy of the text; NULL if there is none of them. */
 static char *kept(struct buf *out, const json_t *object, const char *const *names)
@@ -366,40 +365,4 @@ bool read_plan(struct reader *rd, const struct fields *f)
     free(p.by_uuid);
     vec_close(&p.places);
     return ok;
-}
-
-/* ---- the whole venue ---- */
-
-/* Without a plan, size and focus follow from the seats: the stage is taken to be above them. */
-static void measure(struct venue *v)
-{
-    double left = v->x[0], right = v->x[0], top = v->y[0], bottom = v->y[0];
-    for (uint32_t i = 0; i < v->n_seats; i++) {
-        left = fmin(left, v->x[i]);
-        right = fmax(right, v->x[i]);
-        top = fmin(top, v->y[i]);
-        bottom = fmax(bottom, v->y[i]);
-    }
-    v->width = fmax(1, ceil(right + SEAT_MARGIN));
-    v->height = fmax(1, ceil(bottom + SEAT_MARGIN));
-    v->focus_x = (left + right) / 2;
-    v->focus_y = top - SEAT_MARGIN;
-}
-
-bool finish_venue(struct event_def *def, uint32_t *ret_twice)
-{
-    struct venue *v = def->venue;
-    uint32_t first;
-    if (!venue_index(v, &first, ret_twice))
-        return false;
-    v->is_placed = v->n_seats > 0;
-    for (uint32_t i = 0; i < v->n_seats && v->is_placed; i++)
-        v->is_placed = v->flags[i] & SEAT_PLACED;
-    if (v->is_placed && !v->is_plan) {
-        measure(v);
-    } else if (!v->has_focus) {
-        v->focus_x = v->width / 2;
-        v->focus_y = 0;
-    }
-    return true;
 }

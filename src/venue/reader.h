@@ -20,10 +20,14 @@ struct reader {
     const struct rows_cut *cut; /* the rows of the plan's zones, if they were cut out; or NULL */
 };
 
-/* ---- layout_parse.c ---- */
+/* ---- reader.c ---- */
 
-/* Sections, categories and areas of an event without a plan. */
-HF_MUST_USE bool read_layout(struct reader *rd, const struct fields *f);
+/* Reads the name of a section, row or area.  It becomes a part of seat ids, which are split at `-`.
+ */
+HF_MUST_USE bool read_name(const struct fields *f, char **ret);
+/* Fails if a name appears twice.  Sorts `names`; O(n log n). */
+HF_MUST_USE bool names_differ(const struct reader *rd, const char *path, const char *what,
+                              char **names, size_t n);
 /* Areas, in any event.  With a plan they may name an area of it. */
 HF_MUST_USE bool read_areas(struct reader *rd, const struct fields *f, bool has_plan);
 /* Counts rows of `seats` each.  Fails, naming the field, if the event gets too many. */
@@ -40,13 +44,18 @@ HF_MUST_USE bool add_category(struct reader *rd, const struct fields *f, const c
  * are needed.  Always returns false. */
 bool fail_under(struct hf_err *err, const char *list, size_t index);
 
+/* Fills in what follows from the seats: is_placed, size and focus where they were not given, and
+ * the index of ids.  Returns false if two seats have the same id: *ret_twice is the second one. */
+HF_MUST_USE bool finish_venue(struct event_def *def, uint32_t *ret_twice);
+
+/* ---- layout_parse.c ---- */
+
+/* Sections, categories and areas of an event without a plan. */
+HF_MUST_USE bool read_layout(struct reader *rd, const struct fields *f);
+
 /* ---- plan_parse.c ---- */
 
 /* Reads `plan`, `prices`, `areas`, `accessible` and `focus` of an event with a plan. */
 HF_MUST_USE bool read_plan(struct reader *rd, const struct fields *f);
-
-/* Fills in what follows from the seats: is_placed, size and focus where they were not given, and
- * the index of ids.  Returns false if two seats have the same id: *ret_twice is the second one. */
-HF_MUST_USE bool finish_venue(struct event_def *def, uint32_t *ret_twice);
 
 #endif

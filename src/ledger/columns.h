@@ -14,7 +14,7 @@
  *   TEXT     a text that is borrowed, and FIELD_len; SQL NULL is NULL
  *   OWNED    a text that ends with a NUL and is freed; SQL NULL is NULL
  *
- * SEATS, AREAS and PRICES (holds.c) and CHANNELS (events.c) are lists as texts. */
+ * SEATS, AREAS and PRICES (holds.c) and CHANNELS (terms.c) are lists as texts. */
 #ifndef HF_LEDGER_COLUMNS_H
 #define HF_LEDGER_COLUMNS_H
 

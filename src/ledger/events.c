@@ -67,25 +67,6 @@ static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_e
     return HF_OK;
 }
 
-/* Channels are stored as their names, one per line: a name has no control characters. */
-size_t terms_text_max(const struct event_terms *terms) { return terms->channels.n * NAME_SIZE; }
-
-static struct db_value channels_arg(struct ledger *l, const struct event_terms *terms)
-{
-    size_t start = l->text.len;
-    for (size_t i = 0; i < terms->channels.n; i++) {
-        if (i)
-            buf_char(&l->text, '\n');
-        buf_str(&l->text, terms->channels.v[i]);
-    }
-    return terms->channels.n ? db_text(l->text.data + start, l->text.len - start)
-                             : db_text(NULL, 0);
-}
-
-#define BIND_CHANNELS(field) ledger_arg(l, channels_arg(l, row));
-
-void ledger_terms_args(struct ledger *l, const struct event_terms *row) { BIND(EVENT_TERMS); }
-
 static enum hf_status insert_row(struct ledger *l, const struct event_def *row, struct hf_err *err)
 {
     vec_clear(&l->args);
@@ -136,13 +117,6 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
 }
 
 /* ---- reading ---- */
-
-static char *column_strdup(struct db_stmt *stmt, int column)
-{
-    size_t len;
-    const char *text = db_column_data(stmt, column, &len);
-    return text ? hf_strndup(text, len) : NULL;
-}
 
 /* Reads the layout in a column.  Returns false if it is damaged or has too many seats. */
 static bool read_rows(struct db_stmt *stmt, int column, struct section_def *section)
@@ -253,23 +227,7 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
     return ledger_venue_read(l, def, event, err);
 }
 
-static void read_channels(struct db_stmt *stmt, int column, struct event_terms *terms)
-{
-    size_t len;
-    const char *at = db_column_data(stmt, column, &len), *end = at ? at + len : NULL;
-    while (at && at < end) {
-        const char *line = memchr(at, '\n', (size_t)(end - at));
-        size_t name_len = (size_t)((line ? line : end) - at);
-        *vec_push(&terms->channels) = hf_strndup(at, name_len);
-        at += name_len + 1;
-    }
-}
-
 #define READ_OWNED(at, field) row->field = column_strdup(stmt, at);
-#define READ_CHANNELS(at, field) read_channels(stmt, at, row);
-
-/* Everything but the prices, which are columns of sections and areas. */
-static void terms_from_row(struct db_stmt *stmt, struct event_terms *row) { READ(EVENT_TERMS); }
 
 static struct event_def *event_from_row(struct db_stmt *stmt)
 {

@@ -50,6 +50,14 @@ HF_MUST_USE enum hf_status ledger_read_ints(struct ledger *l, enum statement whi
                                             const struct db_value *args, size_t limit, int64_t *ret,
                                             size_t *ret_n, struct hf_err *err);
 
+/* Copies a column; SQL NULL is an empty text, or zeros. */
+void column_text(struct db_stmt *stmt, int column, char *out, size_t size);
+void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size);
+/* The secret of an id, which is never SQL NULL. */
+void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE]);
+/* A text of its own; NULL if the column is SQL NULL. */
+char *column_strdup(struct db_stmt *stmt, int column);
+
 static inline void ledger_arg(struct ledger *l, struct db_value value)
 {
     *vec_push(&l->args) = value;
@@ -68,12 +76,14 @@ static inline struct db_value chars_arg(const char *text) { return text_arg(*tex
 /* Advances the clock row of event 0 and commits: a write of no other consequence. */
 HF_MUST_USE enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, struct hf_err *err);
 
-/* ---- events.c: terms ---- */
+/* ---- terms.c ---- */
 
 /* Bytes of l->text that ledger_terms_args takes at most. */
 size_t terms_text_max(const struct event_terms *terms);
 /* Appends EVENT_TERMS.  l->text has room for terms_text_max bytes. */
 void ledger_terms_args(struct ledger *l, const struct event_terms *row);
+/* Reads EVENT_TERMS: everything but the prices, which are columns of sections and areas. */
+void terms_from_row(struct db_stmt *stmt, struct event_terms *row);
 
 /* ---- venues.c ---- */
 
@@ -100,11 +110,6 @@ HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *
  * BOOKING_SELECTED_N), BOOKINGS_LIST and BOOKINGS_FIND select them. */
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
-/* payments.c: a column into room of its own; SQL NULL is an empty text, or zeros. */
-void column_text(struct db_stmt *stmt, int column, char *out, size_t size);
-void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size);
-/* payments.c: the secret of an id, which is never SQL NULL. */
-void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE]);
 /* payments.c: PAYMENT_SELECTED, REFUND_SELECTED and JOB_SELECTED. */
 void payment_from_row(struct db_stmt *stmt, struct payment_row *row);
 void refund_from_row(struct db_stmt *stmt, struct refund_row *row);

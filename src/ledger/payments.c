@@ -5,36 +5,7 @@
 
 #include "ledger/ledger_internal.h"
 
-/* ---- columns ---- */
-
-void column_text(struct db_stmt *stmt, int column, char *out, size_t size)
-{
-    size_t len;
-    const char *data = db_column_data(stmt, column, &len);
-    if (!data)
-        len = 0;
-    len = len < size ? len : size - 1;
-    if (len)
-        memcpy(out, data, len);
-    out[len] = '\0';
-}
-
-void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size)
-{
-    size_t len;
-    const void *data = db_column_data(stmt, column, &len);
-    memset(out, 0, size);
-    if (data)
-        memcpy(out, data, len < size ? len : size);
-}
-
-void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
-{
-    size_t len;
-    const void *data = db_column_data(stmt, column, &len);
-    hf_check(data && len == ID_SECRET_SIZE);
-    memcpy(out, data, len);
-}
+/* ---- rows ---- */
 
 void payment_from_row(struct db_stmt *stmt, struct payment_row *row)
 {

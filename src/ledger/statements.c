@@ -1,5 +1,7 @@
-/* Prepares the statements of statements.h on first use and runs them.  Called by the other files of
- * src/ledger, on the thread of their connection. */
+/* Prepares the statements of statements.h on first use, runs them and reads columns.  Called by the
+ * other files of src/ledger, on the thread of their connection. */
+#include <string.h>
+
 #include "ledger/ledger_internal.h"
 
 static const char *const statement_sql[ST_COUNT] = {
@@ -86,4 +88,42 @@ enum hf_status ledger_read_ints(struct ledger *l, enum statement which, const st
     stmt->driver->finish(stmt);
     *ret_n = n;
     return HF_OK;
+}
+
+/* ---- columns ---- */
+
+void column_text(struct db_stmt *stmt, int column, char *out, size_t size)
+{
+    size_t len;
+    const char *data = db_column_data(stmt, column, &len);
+    if (!data)
+        len = 0;
+    len = len < size ? len : size - 1;
+    if (len)
+        memcpy(out, data, len);
+    out[len] = '\0';
+}
+
+void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size)
+{
+    size_t len;
+    const void *data = db_column_data(stmt, column, &len);
+    memset(out, 0, size);
+    if (data)
+        memcpy(out, data, len < size ? len : size);
+}
+
+void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
+{
+    size_t len;
+    const void *data = db_column_data(stmt, column, &len);
+    hf_check(data && len == ID_SECRET_SIZE);
+    memcpy(out, data, len);
+}
+
+char *column_strdup(struct db_stmt *stmt, int column)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, column, &len);
+    return text ? hf_strndup(text, len) : NULL;
 }

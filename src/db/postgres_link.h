@@ -23,6 +23,12 @@
 #define PG_IDLE_MS 3000
 #define PG_IDLE_READER_MS 60000
 
+/* Some seconds after one machine went silent the other one ends the connection. */
+#define PG_KEEP_IDLE_S "3"
+#define PG_KEEP_EVERY_S "1"
+#define PG_KEEP_COUNT "3"
+#define PG_UNACKNOWLEDGED_MS "6000"
+
 /* SQLSTATE if a table was altered under a prepared statement: it fails on this connection for good.
  */
 #define PG_STALE_PLAN "0A000"
@@ -43,6 +49,7 @@
  */
 #define PG_SCHEMA "holdfast_locks"
 #define PG_SEARCH_PATH PG_SCHEMA ", pg_temp"
+#define PG_NUMBERS PG_SCHEMA ".holdfast_numbers"
 
 /* Times are on wait_now_us(). */
 struct pg_link {
@@ -78,17 +85,24 @@ HF_MUST_USE enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err
 /* Returns false if the server has closed the connection already, as far as one can see from here.
  */
 bool pg_link_alive(struct pg_link *l, struct hf_err *err);
-void pg_link_drop(struct pg_link *l);
+
+/* ---- postgres_wire.c ---- */
 
 /* Connects to one of the URL's hosts: l->conn, or NULL. */
 HF_MUST_USE enum hf_status pg_link_dial(struct pg_link *l, struct hf_err *err);
+void pg_link_drop(struct pg_link *l);
+/* Has the time of db_options.give_up_us come? */
+bool pg_link_gave_up(const struct pg_link *l);
 
 /* Sends what is queued and reads until PQgetResult does not block.  A failure does not drop the
  * connection. */
 HF_MUST_USE enum hf_status pg_link_wait(struct pg_link *l, int64_t timeout_ms, struct hf_err *err);
 /* Sends what is queued, without waiting for an answer. */
 HF_MUST_USE enum hf_status pg_link_flush(struct pg_link *l, struct hf_err *err);
-/* Runs several statements by the simple protocol; nothing may be under way. */
+/* Runs several statements on a connection that is not in pipeline mode. */
+HF_MUST_USE enum hf_status pg_link_run(struct pg_link *l, const char *sql, int64_t timeout_ms,
+                                       struct hf_err *err);
+/* The same in pipeline mode; nothing may be under way. */
 HF_MUST_USE enum hf_status pg_link_script(struct pg_link *l, const char *sql, int64_t timeout_ms,
                                           struct hf_err *err);
 

@@ -21,7 +21,7 @@ const char pg_schema_script[] =
     PG_MIGRATION_LOCK
     "DO $do$ DECLARE old text; last bigint; BEGIN"
     " IF to_regnamespace('" PG_SCHEMA "') IS NULL THEN CREATE SCHEMA " PG_SCHEMA "; END IF;"
-    " IF to_regclass('" PG_SCHEMA ".holdfast_numbers') IS NOT NULL THEN RETURN; END IF;"
+    " IF to_regclass('" PG_NUMBERS "') IS NOT NULL THEN RETURN; END IF;"
     " SET LOCAL search_path TO DEFAULT;"
     " SELECT n.nspname INTO old FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
     " WHERE c.oid = to_regclass('part_version') AND n.nspname <> '" PG_SCHEMA "';"
@@ -43,6 +43,6 @@ const char pg_schema_script[] =
     " INSERT INTO " PG_SCHEMA ".part_version SELECT 'leases', generate_series(1, last);"
     " EXECUTE format('INSERT INTO %I.part_version VALUES (''leases'', " MOVED_VERSION ")', old);"
     " END IF; END IF; END IF;"
-    " CREATE SEQUENCE IF NOT EXISTS " PG_SCHEMA ".holdfast_numbers CACHE 1;"
+    " CREATE SEQUENCE IF NOT EXISTS " PG_NUMBERS " CACHE 1;"
     " END $do$";
 /* clang-format on */

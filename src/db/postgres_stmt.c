@@ -20,6 +20,33 @@
 
 /* ---- preparing ---- */
 
+/* A double is exact enough here; extract() computes in decimals, digit by digit. */
+#define NOW "CAST(floor(date_part('epoch', clock_timestamp()) * 1000) AS bigint)"
+
+static const struct template_fragment fragments[] = {
+    {"key", "bigint PRIMARY KEY"},
+    {"bytes", "bytea"},
+    {"clustered", ""},
+    /* The update of a column that is in no index stays on its page (HOT) while there is room, and
+     * the next update there removes the dead row: half of each page is kept free for that.  The
+     * rest is vacuumed, without pauses, when a fiftieth of a large table or some hundred rows of a
+     * small one are dead: every batch leaves a dead row in a table like event_clock. */
+    {"hot", "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02,"
+            " autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0)"},
+    {"lock", " FOR UPDATE"}, /* locks rows of tables; unnest() has none */
+    {"lock_idle", " FOR UPDATE SKIP LOCKED"},
+    {"share", " FOR SHARE"},
+    {"now", NOW},
+    {"number", "nextval('" PG_NUMBERS "')"},
+    {"joined", "string_agg"},
+    {"hex", "encode(%, 'hex')"},
+    {"or_surprise", ""},
+    {"or_conflict", ""},
+    {"may_be_lost", ", set_config('synchronous_commit', 'off', true)"},
+    {NULL, NULL},
+};
+const struct dialect pg_dialect = {.fragments = fragments, .row_at_a_time = false};
+
 enum hf_status pg_prepare(struct db *base, const char *sql, struct db_stmt **ret_stmt,
                           struct hf_err *err)
 {

@@ -24,6 +24,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "net/http_origin.h"
 
 struct http_client;
 
@@ -92,17 +93,6 @@ struct http_exchange {
 /* Runs all exchanges concurrently, each on a connection of its own, and returns when the last one
  * has ended.  The caller bounds `n`. */
 void http_client_run(struct http_client *client, struct http_exchange *exchanges, size_t n);
-
-/* The server that a URL names. */
-#define HTTP_ORIGIN_SIZE 128
-struct http_origin {
-    bool is_tls;
-    bool is_loopback; /* localhost, 127.0.0.0/8 or ::1 */
-    bool is_bare;     /* the URL is scheme, host and port: no user, path, query or final slash */
-    char text[HTTP_ORIGIN_SIZE]; /* "https://host:443", cut if it is longer */
-};
-/* Returns false if the text is no http:// or https:// URL. */
-HF_MUST_USE bool http_origin_parse(const char *url, struct http_origin *ret);
 
 /* The value of the first header of this name, in any case; NULL if there is none. */
 const char *http_response_header(const struct http_response *response, const char *name);

@@ -1,5 +1,5 @@
-/* What the files of the link share: link.c exchanges, connect.c dials and greets, answer.c makes
- * faults.  Nobody else includes this header. */
+/* What the files of the link share: link.c exchanges, link_sentinels.c and connect.c connect,
+ * answer.c makes faults, socket.c sends and receives.  Nobody else includes this header. */
 #ifndef HF_REDIS_LINK_PARTS_H
 #define HF_REDIS_LINK_PARTS_H
 
@@ -16,12 +16,17 @@ enum hf_result link_fail(const struct redis_link *k, enum hf_result result, cons
 enum hf_result link_fail_errno(const struct redis_link *k, enum hf_result result, int error,
                                struct hf_fault *fault);
 
-/* ---- connect.c ---- */
+/* ---- link_sentinels.c ---- */
 
 /* Connects, greets, and leaves the link closed on failure. */
 enum hf_result link_connect(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault);
 
-/* ---- link.c ---- */
+/* ---- connect.c ---- */
+
+/* The same with the server at link_host(), without asking sentinels for it. */
+enum hf_result link_connect_host(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault);
+
+/* ---- socket.c ---- */
 
 int64_t link_ms_left(const struct redis_link *k, int64_t deadline_us);
 /* Returns 0 if nothing happened within `ms`, as poll does. */
@@ -32,6 +37,8 @@ size_t link_send(struct redis_link *k, const struct buf *out, int64_t deadline_u
 /* Returns the next answer, or NULL with errno.  `at_once`: the exchange has just begun, so the
  * socket's own limit of timeout_ms applies and poll is not needed. */
 redisReply *link_next_reply(struct redis_link *k, int64_t deadline_us, bool at_once);
+/* Has the server closed the connection, or sent something that was not asked for? */
+bool link_is_stale(const struct redis_link *k);
 void link_hang_up(struct redis_link *k);
 
 #endif

@@ -6,6 +6,16 @@
 #include "api/render.h"
 #include "view/view.h"
 
+void call_refuse(struct call *c, enum verdict verdict, const char *detail)
+{
+    answer_problem(&c->http, problem_of(verdict), detail);
+}
+
+void call_invalid(struct call *c, const char *detail)
+{
+    answer_problem(&c->http, &problem_invalid_request, detail);
+}
+
 static const struct shortage *shortage_of(const struct command *command)
 {
     switch (command->kind) {
@@ -173,12 +183,21 @@ static void answer_stored(struct call *c)
     r->answer.headers.replayed = key->replayed;
 }
 
+/* Gives back what was spent if nothing was written. */
+static void settle_pace(struct call *c)
+{
+    const struct command *command = &c->command;
+    bool has_written = verdict_is_success(command->verdict) && !command->key.replayed;
+    c->has_spent = false;
+    if (!has_written && command->verdict != VERDICT_OUTCOME_UNKNOWN)
+        access_unspend(&c->http, pace_quota(c->spent));
+}
 void call_answer(struct request *r)
 {
     struct call *c = call_of(r);
     const struct command *command = &c->command;
     if (c->has_spent)
-        pace_settle(c);
+        settle_pace(c);
     if (command->key.rendered) {
         answer_stored(c);
         return;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/idempotency.h"
+#include "cell/topics.h"
 #include "checkout/webhook.h"
 #include "view/snapshot.h"
 #include "view/view.h"
@@ -29,8 +29,10 @@ void call_release(struct request *r)
     free(c->intent.wait);
     free(c->creation);
     snapshot_unref(c->plan.document);
-    if (c->has_lock)
-        lock_call_close(&c->lock);
+    if (c->has_lock) {
+        cell_request_close(&c->lock.request);
+        cell_topic_unref(c->lock.topic);
+    }
     const size_t first = offsetof(struct call, command);
     const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
     memset((char *)c + first, 0, end - first);
@@ -71,16 +73,6 @@ void call_submit(struct call *c, step_fn then)
     }
 }
 
-void call_refuse(struct call *c, enum verdict verdict, const char *detail)
-{
-    answer_problem(&c->http, problem_of(verdict), detail);
-}
-
-void call_invalid(struct call *c, const char *detail)
-{
-    answer_problem(&c->http, &problem_invalid_request, detail);
-}
-
 static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
 
 void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
@@ -97,55 +89,6 @@ void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
                                        .owner = s,
                                        .pin = &s->pin,
                                        .pinned = s->text.cap + (packed ? s->packed.cap : 0)};
-}
-
-static bool can_exist(int64_t event) { return event > 0 && event <= EVENT_KEY_MAX; }
-
-/* An event that was loaded for this call has a pin of the command's already. */
-struct event *call_loaded_event(struct call *c, int64_t event)
-{
-    if (c->event && c->event->def->id.key == event)
-        return c->event;
-    event_give(c->event);
-    c->event = c->command.pinned;
-    c->command.pinned = NULL;
-    if (c->event && c->event->def->id.key == event)
-        return c->event;
-    event_give(c->event);
-    return c->event = engine_event_take(call_engine(c), event);
-}
-
-struct event *call_event(struct call *c, int64_t event, enum verdict missing)
-{
-    struct event *e = call_loaded_event(c, event);
-    struct command *command = &c->command;
-    if (e)
-        return e;
-    if (!c->event_tried && can_exist(event)) {
-        c->event_tried = true;
-        command->kind = CMD_EVENT_LOAD;
-        command->event_key = event;
-        call_submit(c, c->http.step);
-        return NULL;
-    }
-    bool looked_up = command->kind == CMD_EVENT_LOAD;
-    if (looked_up && command->verdict != VERDICT_OK && command->verdict != VERDICT_NO_SUCH_EVENT)
-        call_answer(&c->http);
-    else if (key_is_unused(c))
-        call_refuse(c, missing, NULL);
-    return NULL;
-}
-
-struct event *call_event_named(struct call *c, const char *text, size_t len)
-{
-    struct id id = {0};
-    bool is_id = id_parse(text, len, "evt_", &id);
-    struct event *e = call_event(c, is_id ? id.key : 0, VERDICT_NO_SUCH_EVENT);
-    if (!e || id_secret_equal(e->def->id.secret, id.secret))
-        return e;
-    if (key_is_unused(c))
-        call_refuse(c, VERDICT_NO_SUCH_EVENT, NULL);
-    return NULL;
 }
 
 void call_note_stale(struct call *c)
@@ -169,17 +112,4 @@ const json_t *call_json(struct call *c, bool empty_ok, struct hf_err *err)
     if (!c->json)
         c->json = parse_body(&c->http.body, empty_ok, err);
     return c->json;
-}
-
-bool call_empty_body(struct call *c)
-{
-    static const char *const none[] = {NULL};
-    struct hf_err err = {0};
-    if (!idempotency_read(c))
-        return false;
-    const struct fields f = {.object = call_json(c, true, &err), .path = "", .err = &err};
-    if (f.object && fields_known(&f, none))
-        return true;
-    call_invalid(c, err.msg);
-    return false;
 }

@@ -95,15 +95,6 @@ void call_submit(struct call *c, step_fn then);
  * caller sets the ETag. */
 void answer_snapshot(struct request *r, struct snapshot *s, bool packed);
 
-/* The event if it is loaded; it stays in memory until the call is released or asks for another.
- * If it is NULL, then either the step that asked will run again once the event has been looked up,
- * or the call has been answered: with `missing`, or because the ledger failed. */
-struct event *call_event(struct call *c, int64_t event, enum verdict missing);
-/* The event if it is loaded, pinned likewise; NULL: it is not. */
-struct event *call_loaded_event(struct call *c, int64_t event);
-/* As call_event, for the event whose id is this text. */
-struct event *call_event_named(struct call *c, const char *text, size_t len);
-
 /* The answer comes from the view: says so in a header if the ledger does not answer, since the view
  * then misses what other servers do, and holds that run out. */
 void call_note_stale(struct call *c);
@@ -114,17 +105,27 @@ void call_seat_room(struct call *c, size_t n);
 /* The body as an object, which jansson reads once; an empty body is {} if `empty_ok`.  NULL: err
  * says what is wrong. */
 const json_t *call_json(struct call *c, bool empty_ok, struct hf_err *err);
-/* Reads the key, and checks that the body is empty or {}.  Returns false if the call has been
- * answered with 400. */
-bool call_empty_body(struct call *c);
+
+/* ---- call_event.c ---- */
+
+/* The event if it is loaded; it stays in memory until the call is released or asks for another.
+ * If it is NULL, then either the step that asked will run again once the event has been looked up,
+ * or the call has been answered: with `missing`, or because the ledger failed. */
+struct event *call_event(struct call *c, int64_t event, enum verdict missing);
+/* The event if it is loaded, pinned likewise; NULL: it is not. */
+struct event *call_loaded_event(struct call *c, int64_t event);
+/* As call_event, for the event whose id is this text. */
+struct event *call_event_named(struct call *c, const char *text, size_t len);
+
+/* ---- answer.c ---- */
 
 /* Answers with the problem of a verdict.  `detail` NULL: the problem's usual sentence. */
 void call_refuse(struct call *c, enum verdict verdict, const char *detail);
 /* Answers with 400 invalid_request and this sentence. */
 void call_invalid(struct call *c, const char *detail);
 
-/* The last step of most handlers, in answer.c: answers with what the command's verdict says, a body
- * or a problem. */
+/* The last step of most handlers: answers with what the command's verdict says, a body or a problem.
+ */
 void call_answer(struct request *r);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "json/fields.h"
 
 #define KEY_LEN_MAX 255
 /* Callers without an access key share scopes, where short keys would be guessed or meet by chance.
@@ -173,5 +174,18 @@ bool key_is_unused(struct call *c)
     command->event = NULL;
     idempotency_hash_request(c);
     call_submit(c, key_looked_up);
+    return false;
+}
+
+bool call_empty_body(struct call *c)
+{
+    static const char *const none[] = {NULL};
+    struct hf_err err = {0};
+    if (!idempotency_read(c))
+        return false;
+    const struct fields f = {.object = call_json(c, true, &err), .path = "", .err = &err};
+    if (f.object && fields_known(&f, none))
+        return true;
+    call_invalid(c, err.msg);
     return false;
 }

@@ -28,6 +28,9 @@
 HF_MUST_USE bool idempotency_read(struct call *c);
 /* The same for a request whose body names the hold, and also if the header has been read. */
 HF_MUST_USE bool idempotency_read_for(struct call *c, struct text hold);
+/* Reads the key, and checks that the body is empty or {}.  Returns false if the call has been
+ * answered with 400. */
+bool call_empty_body(struct call *c);
 /* Fills in command.key.request.  Commands that are not submitted do not need it. */
 void idempotency_hash_request(struct call *c);
 

@@ -7,12 +7,6 @@
 #include "cell/cell.h"
 #include "http/route.h"
 
-void lock_call_close(struct lock_call *lock)
-{
-    cell_request_close(&lock->request);
-    cell_topic_unref(lock->topic);
-}
-
 /* ---- elsewhere ---- */
 
 /* Writes a name of a path, which request_name has left room behind for a NUL. */

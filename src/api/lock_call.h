@@ -35,9 +35,6 @@ struct lock_call {
     bool session_found;
 };
 
-/* Frees what c->lock has. */
-void lock_call_close(struct lock_call *lock);
-
 /* Zeroes c->lock.  Returns false if the call has been answered: the lock service is off, or, unless
  * `anywhere`, another server is the master. */
 bool lock_begin(struct call *c, bool anywhere);

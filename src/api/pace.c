@@ -6,20 +6,18 @@
 _Static_assert(PACES == QUOTA_APP_MAX, "each has a name");
 const char *const pace_names[PACES] = {"holds", "changes"};
 
-static enum quota_rate quota_of(enum pace pace) { return QUOTA_OF_APP + (enum quota_rate)pace; }
-
 void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret)
 {
     uint32_t changes = PACE_CHANGES_PER_HOLD * holds_per_minute;
-    ret->rates[quota_of(PACE_HOLDS)] =
+    ret->rates[pace_quota(PACE_HOLDS)] =
         (struct quota_pace){holds_per_minute, PACE_BURST * holds_per_minute};
-    ret->rates[quota_of(PACE_CHANGES)] = (struct quota_pace){changes, PACE_BURST * changes};
+    ret->rates[pace_quota(PACE_CHANGES)] = (struct quota_pace){changes, PACE_BURST * changes};
 }
 
 bool pace_spend(struct call *c, enum pace pace)
 {
     int64_t wait_us = 0;
-    if (access_spend(&c->http, quota_of(pace), &wait_us)) {
+    if (access_spend(&c->http, pace_quota(pace), &wait_us)) {
         c->has_spent = true;
         c->spent = pace;
         return true;
@@ -27,13 +25,4 @@ bool pace_spend(struct call *c, enum pace pace)
     if (key_is_unused(c))
         answer_too_soon(&c->http, &problem_too_many_requests, wait_us);
     return false;
-}
-
-void pace_settle(struct call *c)
-{
-    const struct command *command = &c->command;
-    bool has_written = verdict_is_success(command->verdict) && !command->key.replayed;
-    c->has_spent = false;
-    if (!has_written && command->verdict != VERDICT_OUTCOME_UNKNOWN)
-        access_unspend(&c->http, quota_of(c->spent));
 }

@@ -20,7 +20,9 @@ extern const char *const pace_names[PACES];
 /* Returns false if it came too soon.  The call has been answered then, or its key is being looked
  * up: a repeat of what was granted gets its answer. */
 HF_MUST_USE bool pace_spend(struct call *c, enum pace pace);
-/* When a call that has spent is answered: gives back what was spent if nothing was written. */
-void pace_settle(struct call *c);
+static inline enum quota_rate pace_quota(enum pace pace)
+{
+    return QUOTA_OF_APP + (enum quota_rate)pace;
+}
 
 #endif

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/idempotency.h"
-#include "view/view.h"
-
 #define AREAS_NAMED_MAX HOLD_PLACES_MAX /* by one request */
 _Static_assert(AREAS_NAMED_MAX == 500, "the message states it");
 
@@ -64,43 +61,10 @@ void place_names_close(struct place_names *p)
     free(p->areas);
 }
 
-void refuse_no_such_place(struct call *c, const char *what, const struct text *name)
-{
-    char detail[256];
-    if (!key_is_unused(c))
-        return;
-    (void)snprintf(detail, sizeof detail, "The event has no %s named %.*s", what,
-                   (int)(name->len > 128 ? 128 : name->len), name->data);
-    call_refuse(c, VERDICT_NO_SUCH_SEAT, detail);
-}
-
-void refuse_too_many(struct call *c, int64_t max)
-{
-    char detail[64];
-    if (!key_is_unused(c))
-        return;
-    (void)snprintf(detail, sizeof detail, "a hold may have at most %lld places", (long long)max);
-    call_refuse(c, VERDICT_TOO_MANY_SEATS, detail);
-}
-
 int64_t place_names_count(const struct place_names *p)
 {
     int64_t n = (int64_t)p->n_seats;
     for (size_t i = 0; i < p->n_areas; i++)
         n += p->areas[i].quantity;
     return n;
-}
-
-bool area_names_find(struct call *c, const struct event *e, const struct area_text *names, size_t n,
-                     struct area_claim *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        int64_t area = event_area_find(e, names[i].name.data, names[i].name.len);
-        if (area < 0) {
-            refuse_no_such_place(c, "area", &names[i].name);
-            return false;
-        }
-        ret[i] = (struct area_claim){.area = (uint32_t)area, .quantity = names[i].quantity};
-    }
-    return true;
 }

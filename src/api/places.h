@@ -1,5 +1,5 @@
-/* Places in the bodies of requests: {"seats":["Stalls-A-1"],"areas":{"Floor":2}}.  Reading them,
- * and finding the areas that they name; seat_names.h finds the seats.  On HTTP threads. */
+/* Places in the bodies of requests: {"seats":["Stalls-A-1"],"areas":{"Floor":2}}.  They are read
+ * here; seat_names.h finds what they name.  On HTTP threads. */
 #ifndef HF_API_PLACES_H
 #define HF_API_PLACES_H
 
@@ -19,13 +19,5 @@ int64_t place_names_count(const struct place_names *p); /* seats and places of a
 
 /* Reads the optional field `areas`, as memory for free(). */
 HF_MUST_USE bool area_names_read(const struct fields *f, struct area_text **ret, size_t *ret_n);
-/* Fills ret[n].  Returns false if the call has been refused because the event has no area of one of
- * the names, or its key is being looked up. */
-bool area_names_find(struct call *c, const struct event *e, const struct area_text *names, size_t n,
-                     struct area_claim *ret);
-/* Answers that the event has no place of that name, unless the call's key is being looked up. */
-void refuse_no_such_place(struct call *c, const char *what, const struct text *name);
-/* Answers that a hold may have at most `max` places, unless the call's key is being looked up. */
-void refuse_too_many(struct call *c, int64_t max);
 
 #endif

@@ -1,6 +1,7 @@
 /* See seat_names.h.  On HTTP threads. */
 #include "api/seat_names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,5 +97,38 @@ bool seat_name_find(struct call *c, const struct event *e, struct text name, uin
     if (!seat_names_find(c, e, &name, 1))
         return false;
     *ret = c->places.seats[0];
+    return true;
+}
+
+void refuse_no_such_place(struct call *c, const char *what, const struct text *name)
+{
+    char detail[256];
+    if (!key_is_unused(c))
+        return;
+    (void)snprintf(detail, sizeof detail, "The event has no %s named %.*s", what,
+                   (int)(name->len > 128 ? 128 : name->len), name->data);
+    call_refuse(c, VERDICT_NO_SUCH_SEAT, detail);
+}
+
+void refuse_too_many(struct call *c, int64_t max)
+{
+    char detail[64];
+    if (!key_is_unused(c))
+        return;
+    (void)snprintf(detail, sizeof detail, "a hold may have at most %lld places", (long long)max);
+    call_refuse(c, VERDICT_TOO_MANY_SEATS, detail);
+}
+
+bool area_names_find(struct call *c, const struct event *e, const struct area_text *names, size_t n,
+                     struct area_claim *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t area = event_area_find(e, names[i].name.data, names[i].name.len);
+        if (area < 0) {
+            refuse_no_such_place(c, "area", &names[i].name);
+            return false;
+        }
+        ret[i] = (struct area_claim){.area = (uint32_t)area, .quantity = names[i].quantity};
+    }
     return true;
 }

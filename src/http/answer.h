@@ -50,7 +50,7 @@ struct answer_keeper {
 };
 
 /* What a stream begins with; see stream.h. */
-struct answer_stream {
+struct stream_start {
     void *topic; /* the answer is a stream of its changes; NULL: it is not one */
     const struct stream_source *source;
     int64_t after; /* where the stream begins */
@@ -64,7 +64,7 @@ struct answer {
     size_t len;       /* of the body */
     struct answer_keeper keeper;
     struct answer_headers headers;
-    struct answer_stream stream;
+    struct stream_start stream;
     const char *why; /* for the log: the reason of a 500; NULL: not known */
     bool close;      /* the connection ends with this answer */
     bool reset;      /* nothing is sent: the connection is reset instead */

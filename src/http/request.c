@@ -95,7 +95,7 @@ static void keep(struct buf *b)
 /* Gives back what the answer has of others. */
 static void release_answer(const struct answer *a)
 {
-    const struct answer_stream *stream = &a->stream;
+    const struct stream_start *stream = &a->stream;
     if (a->keeper.sent)
         a->keeper.sent(a->keeper.owner);
     if (stream->topic && stream->source->unref) /* nobody reads it: the request was a HEAD */

@@ -45,8 +45,8 @@ static bool is_predictable(struct text key)
 /* Takes the quotes off, if there are any.  Returns what is wrong with the key, or NULL. */
 static const char *read_key(const struct request *r, struct text *ret)
 {
-    struct text key = r->key;
-    if (r->n_keys > 1)
+    struct text key = r->headers.key;
+    if (r->headers.n_keys > 1)
         return "Idempotency-Key must be given once";
     if (key.len > 0 && key.data[0] == '"') {
         if (key.len < 2 || key.data[key.len - 1] != '"')
@@ -124,7 +124,7 @@ bool idempotency_read_for(struct call *c, struct text hold)
 {
     const struct request *r = &c->http;
     struct text key;
-    if (!r->key.data)
+    if (!r->headers.key.data)
         return true;
     const char *fault = read_key(r, &key);
     if (fault) {

@@ -27,8 +27,8 @@ void keys_get(struct request *r)
 {
     struct call *c = call_of(r);
     const struct buf *name = request_name(r, r->segment.data, r->segment.len);
-    r->key = (struct text){.data = name->data, .len = name->len};
-    r->n_keys = 1;
+    r->headers.key = (struct text){.data = name->data, .len = name->len};
+    r->headers.n_keys = 1;
     if (!idempotency_read(c))
         return;
     c->command.kind = CMD_KEY_GET;

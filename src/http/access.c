@@ -303,8 +303,8 @@ static bool may_try(struct request *r)
 
 bool access_check(struct request *r)
 {
-    r->caller = access_identify(server_access(r->server), r->authorization.data,
-                                r->authorization.len, r->n_authorizations);
+    r->caller = access_identify(server_access(r->server), r->headers.authorization.data,
+                                r->headers.authorization.len, r->headers.n_authorizations);
     if (r->needs == SCOPE_UNSET) /* any caller may get a 404, a 405 or an answer to a preflight */
         return true;
     if (!may_try(r)) {

@@ -50,7 +50,7 @@ static bool is_wanted(const struct conn *c, const struct wanted *w)
         return false;
     if (w->room == ROOM_PLACE)
         return rests(c);
-    return has_part(c) && (w->room == ROOM_REQUEST || c->request->body_counted > 0);
+    return has_part(c) && (w->room == ROOM_REQUEST || c->request->upload.counted > 0);
 }
 
 /* ---- addresses ---- */

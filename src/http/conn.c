@@ -148,7 +148,7 @@ static bool answer_expectation(struct conn *c)
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const struct iovec part = {(char *)(uintptr_t)go_on, sizeof go_on - 1};
     struct request *r = c->request;
-    if (r->discards)
+    if (r->upload.discards)
         return refuse_unread(c);
     if (c->in->at < c->in->len) /* it did not wait for the answer */
         return true;
@@ -178,7 +178,7 @@ static bool begin_body(struct conn *c)
         refusal = conn_body_refusal(r);
     if (refusal)
         r->step = refusal;
-    r->discards = refusal != NULL;
+    r->upload.discards = refusal != NULL;
     if (!body_begin(&r->body_state, &r->head))
         return begin_step(c);
     c->state = CONN_BODY;
@@ -221,7 +221,7 @@ static bool take_head(struct conn *c)
 static void extend_deadline(struct conn *c)
 {
     const struct request *r = c->request;
-    int64_t len = (int64_t)(r->body.len + r->drained);
+    int64_t len = (int64_t)(r->body.len + r->upload.drained);
     int64_t due_us = r->arrived_us + BODY_US + len * SECOND_US / BODY_BYTES_A_SECOND;
     if (due_us > c->timer.due_us && !c->place.is_guest)
         wheel_set(&c->loop->wheel, &c->timer, due_us);

@@ -12,27 +12,27 @@ static void too_much_at_once(struct request *r) { answer_problem(r, &problem_ove
 static void too_large(struct request *r)
 {
     char detail[64];
-    (void)snprintf(detail, sizeof detail, "body must have at most %zu bytes", r->body_max);
+    (void)snprintf(detail, sizeof detail, "body must have at most %zu bytes", r->upload.max);
     answer_problem(r, &problem_body_too_large, detail);
 }
 
 step_fn conn_body_refusal(const struct request *r)
 {
-    return r->head.has_length && r->head.length > r->body_max ? too_large : NULL;
+    return r->head.has_length && r->head.length > r->upload.max ? too_large : NULL;
 }
 
 /* Does the budget of bodies allow `len` bytes in all for this one? */
 static bool count_body(struct request *r, size_t len)
 {
     atomic_size_t *all = &r->server->body_bytes;
-    if (len <= BLOCK_BODY_FREE || len <= r->body_counted)
+    if (len <= BLOCK_BODY_FREE || len <= r->upload.counted)
         return true;
-    size_t more = 2 * len - r->body_counted; /* buffers grow by doubling */
+    size_t more = 2 * len - r->upload.counted; /* buffers grow by doubling */
     if (atomic_fetch_add(all, more) + more > BODIES_BYTES_MAX) {
         atomic_fetch_sub(all, more);
         return false;
     }
-    r->body_counted += more;
+    r->upload.counted += more;
     return true;
 }
 
@@ -47,19 +47,20 @@ static bool count_body_first(struct request *r, size_t len)
 
 bool conn_keep_part(struct request *r, struct text part)
 {
-    bool fits = !r->discards && part.len <= r->body_max - r->body.len;
+    struct upload *u = &r->upload;
+    bool fits = !u->discards && part.len <= u->max - r->body.len;
     size_t len = r->body.len + part.len;
     if (fits && (len <= BODY_MAX || request_admit_large(r)) && count_body_first(r, len)) {
         buf_put(&r->body, part.data, part.len);
         return true;
     }
-    if (!r->discards) {
-        r->discards = true;
+    if (!u->discards) {
+        u->discards = true;
         r->step = fits ? too_much_at_once : too_large;
-        r->drained = fits ? 0 : len - r->body_max;
+        u->drained = fits ? 0 : len - u->max;
         buf_close(&r->body);
     } else {
-        r->drained += part.len;
+        u->drained += part.len;
     }
-    return r->drained <= BODY_DRAIN_MAX;
+    return u->drained <= BODY_DRAIN_MAX;
 }

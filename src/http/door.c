@@ -26,7 +26,7 @@ static size_t host_len(const char *host)
  */
 static bool is_own_page(const struct request *r)
 {
-    const char *origin = r->origin.data;
+    const char *origin = r->headers.origin.data;
     if (!origin || !r->conn->streams_only) /* of nearly every request */
         return false;
     const char *host = request_header(r, "Host");
@@ -44,10 +44,11 @@ static bool is_own_page(const struct request *r)
 
 const char *door_origin(const struct request *r)
 {
-    const char *listed = cors_match(r->server->config.cors, r->origin.data, r->origin.len);
+    const char *listed =
+        cors_match(r->server->config.cors, r->headers.origin.data, r->headers.origin.len);
     if (listed)
         return listed;
-    return is_own_page(r) ? r->origin.data : NULL;
+    return is_own_page(r) ? r->headers.origin.data : NULL;
 }
 
 /* ---- Host, cross-site ---- */
@@ -60,7 +61,7 @@ static void cross_site(struct request *r) { answer_problem(r, &problem_cross_sit
 static bool is_for_us(const struct request *r, const struct hosts *hosts)
 {
     bool any_host = r->route && r->route->any_host && !hosts->loopback;
-    return any_host || hosts_have(hosts, r->host);
+    return any_host || hosts_have(hosts, r->headers.host);
 }
 
 static bool changes_nothing(const struct request *r)
@@ -74,9 +75,9 @@ static bool is_from_other_site(const struct request *r)
     static const char cross[] = "cross-site";
     if (r->cors_origin)
         return false;
-    return (r->origin.data && !host_is_origin(r->host, r->origin)) ||
-           (r->fetch_site.len == sizeof cross - 1 &&
-            strncasecmp(r->fetch_site.data, cross, sizeof cross - 1) == 0);
+    return (r->headers.origin.data && !host_is_origin(r->headers.host, r->headers.origin)) ||
+           (r->headers.fetch_site.len == sizeof cross - 1 &&
+            strncasecmp(r->headers.fetch_site.data, cross, sizeof cross - 1) == 0);
 }
 
 /* ---- the server, the query ---- */

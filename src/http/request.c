@@ -131,22 +131,22 @@ void request_count_completed(struct request *r)
 
 bool request_admit_large(struct request *r)
 {
-    if (r->large)
+    if (r->upload.large)
         return true;
-    r->large = atomic_fetch_add(&r->server->large, 1) < LARGE_MAX;
-    if (!r->large)
+    r->upload.large = atomic_fetch_add(&r->server->large, 1) < LARGE_MAX;
+    if (!r->upload.large)
         atomic_fetch_sub(&r->server->large, 1);
-    return r->large;
+    return r->upload.large;
 }
 
 void request_uncount_body(struct request *r)
 {
-    if (r->large)
+    if (r->upload.large)
         atomic_fetch_sub(&r->server->large, 1);
-    if (r->body_counted)
-        atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
-    r->large = false;
-    r->body_counted = 0;
+    if (r->upload.counted)
+        atomic_fetch_sub(&r->server->body_bytes, r->upload.counted);
+    r->upload.large = false;
+    r->upload.counted = 0;
 }
 
 /* ---- waiting ---- */
@@ -198,17 +198,18 @@ static bool name_is(const struct request *r, const struct field *f, const char *
 
 static void read_field(struct request *r, const struct field *f)
 {
+    struct request_headers *h = &r->headers;
     struct text value = {cut(r->text, f->value), f->value.len};
     if (NAME_IS(r, f, "Idempotency-Key")) {
-        r->n_keys++;
-        r->key = value;
+        h->n_keys++;
+        h->key = value;
     } else if (NAME_IS(r, f, "Authorization")) {
-        r->n_authorizations++;
-        r->authorization = value;
+        h->n_authorizations++;
+        h->authorization = value;
     } else if (NAME_IS(r, f, "Origin")) {
-        r->origin = value;
+        h->origin = value;
     } else if (NAME_IS(r, f, "Sec-Fetch-Site")) {
-        r->fetch_site = value;
+        h->fetch_site = value;
     }
 }
 
@@ -262,7 +263,7 @@ void request_read_head(struct request *r, char *text)
     request_read_method(r, text);
     text[h->path.at + h->path.len] = '\0';
     read_path(r, text + h->path.at);
-    r->host = (struct text){text + h->host.at, h->host.len};
+    r->headers.host = (struct text){text + h->host.at, h->host.len};
     for (unsigned i = 0; i < h->n_fields; i++)
         read_field(r, &h->fields[i]);
 }

@@ -45,20 +45,8 @@ struct parameter {
     const char *name, *value; /* percent-decoded, but see text.h */
 };
 
-struct request {
-    struct request *next; /* in the free list, or among those that are done */
-    struct server *server;
-    struct conn *conn;
-    const struct route *route; /* NULL: there is none, 404 */
-    const char *method, *path; /* the path is percent-decoded */
-    struct text segment;       /* what the first `*` of the route stands for */
-    struct text segment2;      /* what the second `*` stands for */
-    step_fn step;              /* the next to run */
-    enum scope needs; /* to use this route with this method; unset: 404, 405 and preflights */
-    struct caller caller;
-    const char *cors_origin; /* for Access-Control-Allow-Origin; NULL: none */
-
-    /* headers */
+/* The headers that the transport looks at, or most handlers. */
+struct request_headers {
     struct text key;           /* Idempotency-Key */
     struct text authorization; /* Authorization */
     struct text origin;        /* Origin */
@@ -66,21 +54,46 @@ struct request {
     struct text host;          /* of the target, or else of Host; empty: there is none */
     unsigned n_keys;           /* how many Idempotency-Key headers there are */
     unsigned n_authorizations; /* how many Authorization headers */
-    unsigned n_parameters;     /* in the query */
+};
 
-    /* upload */
+/* How much of the body is kept. */
+struct upload {
+    size_t max;     /* of the route */
+    size_t counted; /* of the budget of bodies */
+    size_t drained; /* bytes read beyond the limit, and not kept */
+    bool discards;  /* the request has been refused, so its body is not kept */
+    bool large;     /* has one of the few places of request_admit_large */
+};
+
+struct request {
+    struct request *next; /* in the free list, or among those that are done */
+    struct server *server;
+    struct conn *conn;
+
+    /* what came */
+    const char *method, *path; /* the path is percent-decoded */
+    struct request_headers headers;
+    unsigned n_parameters; /* in the query */
     struct buf body;
-    size_t body_max;
-    size_t body_counted; /* of the budget of bodies */
-    size_t drained;      /* bytes read beyond the limit, and not kept */
-    int64_t arrived_us;  /* when the head was whole; 0: it never was */
-    bool discards;       /* the request has been refused, so its body is not kept */
-    bool large;          /* has one of the few places of request_admit_large */
-    bool accepted;       /* arrived whole */
-    bool completed;      /* answered, or given up */
-    bool waits;          /* for its pending */
-    step_fn gone;        /* see request_wait_or_gone; NULL: nobody wants to know, or does already */
+    struct upload upload;
+    int64_t arrived_us; /* when the head was whole; 0: it never was */
 
+    /* where it goes */
+    const struct route *route; /* NULL: there is none, 404 */
+    struct text segment;       /* what the first `*` of the route stands for */
+    struct text segment2;      /* what the second `*` stands for */
+    enum scope needs; /* to use this route with this method; unset: 404, 405 and preflights */
+    struct caller caller;
+    const char *cors_origin; /* for Access-Control-Allow-Origin; NULL: none */
+
+    /* where it stands */
+    step_fn step;   /* the next to run */
+    step_fn gone;   /* see request_wait_or_gone; NULL: nobody wants to know, or does already */
+    bool accepted;  /* arrived whole */
+    bool waits;     /* for its pending */
+    bool completed; /* answered, or given up */
+
+    /* what will be sent */
     struct answer answer;
 
     /* What follows survives the request, or is written before it is read. */
@@ -150,7 +163,7 @@ void request_uncount_body(struct request *r);
 /* Fills in the method alone, of a head that is refused. */
 void request_read_method(struct request *r, char *text);
 /* The head has been read, from `text`, in which names and values may now be ended by NUL.  Fills in
- * method, path, query and the parts of "headers". */
+ * method, path, query and r->headers. */
 void request_read_head(struct request *r, char *text);
 
 #endif

@@ -87,7 +87,7 @@ static enum scope scope_needed(const struct route *route, step_fn step)
 void route_find(struct request *r, const struct route *routes, bool streams_only)
 {
     r->step = strcmp(r->path, "*") == 0 ? about_server : not_found;
-    r->body_max = BODY_MAX;
+    r->upload.max = BODY_MAX;
     for (const struct route *route = routes; route->path; route++) {
         struct text segments[2] = {{0}};
         if ((streams_only && !route->streams) || !matches(route->path, r->path, segments))
@@ -102,7 +102,7 @@ void route_find(struct request *r, const struct route *routes, bool streams_only
         }
         r->needs = scope_needed(route, r->step);
         if (r->step == route->post && route->post_max)
-            r->body_max = route->post_max;
+            r->upload.max = route->post_max;
         return;
     }
 }

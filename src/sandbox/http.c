@@ -138,8 +138,8 @@ static bool read_basic(const char *value, size_t len, char out[API_KEY_MAX + 1])
  * if there is none. */
 static bool read_key(const struct request *r, const struct form *f, char out[API_KEY_MAX + 1])
 {
-    const char *value = r->authorization.data, *in_form = form_get(f, "key");
-    size_t len = r->authorization.len;
+    const char *value = r->headers.authorization.data, *in_form = form_get(f, "key");
+    size_t len = r->headers.authorization.len;
     if (value && len > 6 && strncasecmp(value, "Basic ", 6) == 0)
         return read_basic(value + 6, len - 6, out);
     if (value && len > 7 && strncasecmp(value, "Bearer ", 7) == 0) {
@@ -198,7 +198,7 @@ static bool is_from_this_machine(const struct request *r)
 {
     static const struct hosts loopback = {.loopback = true};
     const struct address *peer = request_peer(r);
-    return peer && address_is_loopback(peer) && hosts_have(&loopback, r->host);
+    return peer && address_is_loopback(peer) && hosts_have(&loopback, r->headers.host);
 }
 
 /* The sandbox's own operations need no key: the page of an action has a secret in its address, and
@@ -206,7 +206,7 @@ static bool is_from_this_machine(const struct request *r)
 static bool authorize(const struct request *r, struct order *o, struct api_error *ret)
 {
     char key[API_KEY_MAX + 1];
-    if (o->operation->run_own && (r->origin.data || !is_from_this_machine(r))) {
+    if (o->operation->run_own && (r->headers.origin.data || !is_from_this_machine(r))) {
         refuse(ret, 403, "invalid_request_error", NULL, NULL,
                "This is for programs on the sandbox's own machine, and not for web pages.");
         return false;
@@ -250,20 +250,20 @@ static bool read_headers(const struct request *r, struct order *o, struct api_er
         refuse_parameter(ret, NULL, NULL, "Invalid Stripe API version.");
         return false;
     }
-    if (r->key.len > ANSWER_KEY_MAX) {
+    if (r->headers.key.len > ANSWER_KEY_MAX) {
         refuse_parameter(ret, NULL, NULL, "Idempotency keys have at most %d characters.",
                          ANSWER_KEY_MAX);
         return false;
     }
-    if (!utf8_is_valid(r->key.data ? r->key.data : "", r->key.len)) {
+    if (!utf8_is_valid(r->headers.key.data ? r->headers.key.data : "", r->headers.key.len)) {
         refuse_parameter(ret, NULL, NULL, "Idempotency keys are UTF-8.");
         return false;
     }
     if (version)
         memcpy(o->version, version, strlen(version) + 1);
-    if (r->key.data)
-        memcpy(o->key, r->key.data, r->key.len);
-    o->key[r->key.len] = '\0';
+    if (r->headers.key.data)
+        memcpy(o->key, r->headers.key.data, r->headers.key.len);
+    o->key[r->headers.key.len] = '\0';
     memcpy(o->request_id, r->id, sizeof r->id);
     return true;
 }

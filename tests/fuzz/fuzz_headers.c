@@ -35,8 +35,7 @@ static void idempotency_key(const char *value, size_t len)
     const struct text hold = {"hold_x", 6};
     struct call c = {.http = {.server = &server,
                               .segment = hold,
-                              .key = {value, len},
-                              .n_keys = 1,
+                              .headers = {.key = {value, len}, .n_keys = 1},
                               .id = "req_000000000000000000"}};
     bool taken = idempotency_read(&c);
     hf_check(taken == (c.http.answer.status == 0) && taken == c.command.key.present);
@@ -46,9 +45,9 @@ static void idempotency_key(const char *value, size_t len)
         buf_char(&quoted, '"');
         buf_put(&quoted, value, len);
         buf_char(&quoted, '"');
-        struct call again = {
-            .http = {
-                .server = &server, .segment = hold, .key = {quoted.data, quoted.len}, .n_keys = 1}};
+        struct call again = {.http = {.server = &server,
+                                      .segment = hold,
+                                      .headers = {.key = {quoted.data, quoted.len}, .n_keys = 1}}};
         hf_check(idempotency_read(&again));
         hf_check(memcmp(again.command.key.hash, c.command.key.hash, KEY_HASH_SIZE) == 0);
         buf_close(&quoted);

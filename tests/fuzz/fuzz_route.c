@@ -77,7 +77,7 @@ static void route_is_found(const char *method, const char *path, bool streams_on
 {
     struct request r = {.method = method, .path = path};
     route_find(&r, api_routes, streams_only);
-    hf_check(r.step && r.body_max >= BODY_MAX && r.body_max <= BODY_PLAN_MAX);
+    hf_check(r.step && r.upload.max >= BODY_MAX && r.upload.max <= BODY_PLAN_MAX);
     hf_check(!r.route || r.route->streams || !streams_only);
     if (r.route)
         segments_fill_the_pattern(&r);

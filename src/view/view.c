@@ -143,10 +143,9 @@ void event_load_payments(struct event *e, const struct hold_payment *list, size_
     }
 }
 
-/* Writes only what differs: the memory of seats that were never touched is not even there yet. */
-
 /* ---- installing ---- */
 
+/* Writes only what differs: the memory of seats that were never touched is not even there yet. */
 static void show_heads(struct event *e)
 {
     for (uint32_t i = 0; i < e->def->n_seats; i++) {

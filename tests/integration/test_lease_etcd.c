@@ -7,50 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/random.h"
 #include "lease/etcd/etcd.h"
 #include "support/etcd_server.h"
+#include "support/lease_calls.h"
 #include "support/port.h"
 #include "support/proxy.h"
 
 static struct etcd_server server;
 
 /* ---- what the claims share ---- */
-
-static int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
-
-static void rest_ms(int64_t ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    while (nanosleep(&t, &t) != 0)
-        ;
-}
-
-static enum hf_result try_open(const char *url, int64_t timeout_ms, struct lease **ret,
-                               struct hf_fault *fault)
-{
-    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    *fault = (struct hf_fault){0};
-    const struct lease_driver *driver = lease_driver_for(url);
-    assert_non_null(driver);
-    return lease_open(driver, url, &options, ret, fault);
-}
-
-static struct lease *must_open(const char *url)
-{
-    struct lease *l = NULL;
-    struct hf_fault fault;
-    enum hf_result result = HF_UNREACHABLE; /* also if the server stands still for too long */
-    for (int i = 0; i < 3 && result == HF_UNREACHABLE; i++)
-        result = try_open(url, 10000, &l, &fault);
-    if (result != HF_DONE)
-        print_error("%s\n", fault.msg);
-    assert_non_null(l);
-    return l;
-}
 
 /* The URL cannot be opened, and the message says why, without a password. */
 static void assert_refused(const char *url, enum hf_result expected, const char *why)
@@ -66,54 +33,19 @@ static void assert_refused(const char *url, enum hf_result expected, const char 
     assert_null(l);
 }
 
-static struct lease_request asks(const char *key)
+/* A handle of the server, or of a relay to it. */
+static struct lease *open_at(int port)
 {
-    struct lease_request r = {.key = key, .key_len = strlen(key), .ttl_ms = 30000, .slots = 1};
-    struct random random;
-    random_init_system(&random);
-    random_bytes(&random, r.owner, sizeof r.owner);
-    return r;
-}
-
-static struct lease_request waits(const char *key)
-{
-    struct lease_request r = asks(key);
-    r.queue = true;
-    return r;
-}
-
-static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    enum hf_result result = lease_acquire(l, r, &v, &fault);
-    if (result != HF_DONE)
-        print_error("result %d: %s\n", (int)result, fault.msg);
-    assert_int_equal(result, HF_DONE);
-    return v;
-}
-
-static struct lease_verdict renew(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    assert_int_equal(lease_renew(l, r, 1, &v, &fault), HF_DONE);
-    return v;
-}
-
-static enum hf_result release(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    assert_int_equal(lease_release(l, r, 1, &v, &fault), HF_DONE);
-    return v.result;
+    char url[64];
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", port);
+    return must_open(url, 10000);
 }
 
 static void take_and_give(struct lease *l, const char *key)
 {
     struct lease_request r = asks(key);
-    assert_int_equal(acquire(l, &r).result, HF_DONE);
-    assert_int_equal(release(l, &r), HF_DONE);
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
+    assert_int_equal(must_release(l, &r), HF_DONE);
 }
 
 static int start_server(void **state)
@@ -137,11 +69,11 @@ static void an_endpoint_that_fails_is_left_for_the_next(void **state)
     char url[256];
     int hole_fd, hole = port_free(&hole_fd);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", port_free(NULL), server.port);
-    struct lease *l = must_open(url); /* the first is closed */
+    struct lease *l = must_open(url, 10000); /* the first is closed */
     take_and_give(l, "closed");
     lease_close(l);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", hole, server.port);
-    l = must_open(url); /* the first accepts connections and says nothing */
+    l = must_open(url, 10000); /* the first accepts connections and says nothing */
     take_and_give(l, "hole");
     lease_close(l);
     close(hole_fd);
@@ -154,17 +86,13 @@ static void a_handle_changes_to_an_endpoint_that_answers(void **state)
     char url[256];
     struct relay *proxy;
     struct lease_request r = asks("changes");
-    struct lease_verdict v;
-    struct hf_fault fault;
     proxy = proxy_start(server.port);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", relay_port(proxy), server.port);
-    struct lease *l = must_open(url);
-    assert_int_equal(acquire(l, &r).result, HF_DONE);
+    struct lease *l = must_open(url, 10000);
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
     relay_stop(proxy);
-    assert_int_equal(renew(l, &r).result, HF_DONE); /* a renewal can be repeated */
-    enum hf_result result = lease_release(l, &r, 1, &v, &fault);
-    assert_int_equal(result, HF_DONE);
-    assert_int_equal(v.result, HF_DONE);
+    assert_int_equal(must_renew(l, &r).result, HF_DONE); /* a renewal can be repeated */
+    assert_int_equal(must_release(l, &r), HF_DONE);
     lease_close(l);
 }
 
@@ -204,14 +132,13 @@ static void prefixes_keep_locks_apart(void **state)
     (void)state;
     char url[256];
     struct lease_request r = asks("apart"), other = asks("apart");
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    struct lease *l = must_open(url);
+    struct lease *l = open_at(server.port);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d?prefix=%%2fteam%%20b/", server.port);
-    struct lease *b = must_open(url);
-    assert_int_equal(acquire(l, &r).result, HF_DONE);
-    assert_int_equal(acquire(b, &other).result, HF_DONE);
-    assert_int_equal(release(l, &r), HF_DONE);
-    assert_int_equal(release(b, &other), HF_DONE);
+    struct lease *b = must_open(url, 10000);
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
+    assert_int_equal(must_acquire(b, &other).result, HF_DONE);
+    assert_int_equal(must_release(l, &r), HF_DONE);
+    assert_int_equal(must_release(b, &other), HF_DONE);
     lease_close(l);
     lease_close(b);
 }
@@ -277,16 +204,16 @@ static void users_have_passwords_and_tokens_that_expire(void **state)
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d", s.port);
     assert_refused(url, HF_UNREACHABLE, "wants a user and a password");
     snprintf(url, sizeof url, "etcd://root:secret%%3Aword@127.0.0.1:%d", s.port);
-    struct lease *l = must_open(url);
+    struct lease *l = must_open(url, 10000);
     struct lease_request r = asks("token");
-    assert_int_equal(acquire(l, &r).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
     uint64_t n_tokens = etcd_of(l)->client.n_token;
     for (int i = 0; i < 40 && etcd_of(l)->client.n_token == n_tokens; i++) {
-        rest_ms(2200); /* etcd looks for old tokens once a second */
-        assert_int_equal(renew(l, &r).result, HF_DONE);
+        nap_ms(2200); /* etcd looks for old tokens once a second */
+        assert_int_equal(must_renew(l, &r).result, HF_DONE);
     }
     assert_true(etcd_of(l)->client.n_token > n_tokens);
-    assert_int_equal(release(l, &r), HF_DONE);
+    assert_int_equal(must_release(l, &r), HF_DONE);
     lease_close(l);
     etcd_server_stop(&s);
 }
@@ -311,7 +238,7 @@ static void a_user_who_may_only_read_leaves_no_lease_behind(void **state)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         assert_int_equal(etcd_server_ask(&s, steps[i][0], steps[i][1], answer, sizeof answer), 200);
     snprintf(url, sizeof url, "etcd://r:secret@127.0.0.1:%d", s.port);
-    struct lease *l = must_open(url);
+    struct lease *l = must_open(url, 10000);
     assert_int_equal(lease_acquire(l, &r, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "permission denied"));
     assert_int_equal(etcd_server_ask(&s, "/v3/lease/leases", "{}", answer, sizeof answer), 200);
@@ -328,7 +255,7 @@ static void tls_checks_both_sides(void **state)
     assert_true(etcd_server_start(&s));
     snprintf(url, sizeof url, "etcds://127.0.0.1:%d?cacert=%s&cert=%s&key=%s", s.port, s.ca_file,
              s.cert_file, s.key_file);
-    struct lease *l = must_open(url);
+    struct lease *l = must_open(url, 10000);
     take_and_give(l, "tls");
     lease_close(l);
     snprintf(url, sizeof url, "etcds://127.0.0.1:%d?cert=%s&key=%s", s.port, s.cert_file,
@@ -347,29 +274,26 @@ static void tls_checks_both_sides(void **state)
 static void a_waiter_whose_watch_is_cut_is_served_all_the_same(void **state)
 {
     (void)state;
-    char url[128];
     struct relay *proxy;
     struct hf_fault fault = {0};
     proxy = proxy_start(server.port);
     relay_lose_only(proxy, "/v3/watch");
     relay_set(proxy, RELAY_CUT);
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", relay_port(proxy));
-    struct lease *l = must_open(url);
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    struct lease *other = must_open(url);
+    struct lease *l = open_at(relay_port(proxy));
+    struct lease *other = open_at(server.port);
     struct lease_request holder = asks("cut"), waiter = waits("cut");
-    assert_int_equal(acquire(other, &holder).result, HF_DONE);
-    assert_int_equal(acquire(l, &waiter).result, HF_TAKEN);
-    for (int64_t end_ms = now_ms() + 20000; relay_count(proxy).lost == 0;) {
-        assert_true(now_ms() < end_ms);
+    assert_int_equal(must_acquire(other, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &waiter).result, HF_TAKEN);
+    for (int64_t end_ms = boot_ms() + 20000; relay_count(proxy).lost == 0;) {
+        assert_true(boot_ms() < end_ms);
         assert_int_equal(lease_wait(l, &waiter, 300, &fault), HF_DONE);
     }
-    assert_int_equal(release(other, &holder), HF_DONE);
-    int64_t from_ms = now_ms();
+    assert_int_equal(must_release(other, &holder), HF_DONE);
+    int64_t from_ms = boot_ms();
     assert_int_equal(lease_wait(l, &waiter, 60000, &fault), HF_DONE);
-    assert_true(now_ms() - from_ms < 15000);
-    assert_int_equal(acquire(l, &waiter).result, HF_DONE);
-    assert_int_equal(release(l, &waiter), HF_DONE);
+    assert_true(boot_ms() - from_ms < 15000);
+    assert_int_equal(must_acquire(l, &waiter).result, HF_DONE);
+    assert_int_equal(must_release(l, &waiter), HF_DONE);
     lease_close(l);
     lease_close(other);
     relay_stop(proxy);
@@ -387,7 +311,7 @@ static void *sleeper_run(void *arg)
 {
     struct sleeper *s = arg;
     struct hf_fault fault;
-    while (acquire(s->l, &s->r).result != HF_DONE)
+    while (must_acquire(s->l, &s->r).result != HF_DONE)
         (void)!lease_wait(s->l, &s->r, 20000, &fault);
     atomic_fetch_add(s->n_granted, 1);
     return NULL;
@@ -400,42 +324,40 @@ static int64_t events_sent(void)
 
 static void await_granted(atomic_int *n_granted, int n)
 {
-    for (int64_t end_ms = now_ms() + 20000; atomic_load(n_granted) < n; rest_ms(5))
-        assert_true(now_ms() < end_ms);
+    for (int64_t end_ms = boot_ms() + 20000; atomic_load(n_granted) < n; nap_ms(5))
+        assert_true(boot_ms() < end_ms);
 }
 
 /* Returns the number of events that etcd sent for one release; 0: the machine was so slow that the
  * turn of the first waiter may have ended, which is told, too. */
 static int64_t events_of_a_release(void)
 {
-    char url[128];
     struct sleeper sleepers[HERD];
     atomic_int n_granted = 0;
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    struct lease *l = must_open(url);
+    struct lease *l = open_at(server.port);
     struct lease_request holder = asks("herd");
-    assert_int_equal(acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
     for (int i = 0; i < HERD; i++) {
         struct sleeper *s = &sleepers[i];
         struct hf_fault fault;
         *s = (struct sleeper){.r = waits("herd"), .n_granted = &n_granted};
         assert_int_equal(lease_clone(l, &s->l, &fault), HF_DONE);
-        assert_int_equal(acquire(s->l, &s->r).result, HF_TAKEN);
+        assert_int_equal(must_acquire(s->l, &s->r).result, HF_TAKEN);
         assert_int_equal(pthread_create(&s->thread, NULL, sleeper_run, s), 0);
     }
-    for (int64_t end_ms = now_ms() + 20000;
-         etcd_server_metric(&server, "etcd_debugging_mvcc_watcher_total") < HERD; rest_ms(20))
-        assert_true(now_ms() < end_ms); /* until all of them sleep */
-    int64_t before = events_sent(), from_ms = now_ms();
-    assert_int_equal(release(l, &holder), HF_DONE);
+    for (int64_t end_ms = boot_ms() + 20000;
+         etcd_server_metric(&server, "etcd_debugging_mvcc_watcher_total") < HERD; nap_ms(20))
+        assert_true(boot_ms() < end_ms); /* until all of them sleep */
+    int64_t before = events_sent(), from_ms = boot_ms();
+    assert_int_equal(must_release(l, &holder), HF_DONE);
     await_granted(&n_granted, 1);
-    bool is_fast = now_ms() - from_ms < WAITER_CLAIM_MS;
+    bool is_fast = boot_ms() - from_ms < WAITER_CLAIM_MS;
     int64_t sent = events_sent() - before;
     for (int i = 0; i < HERD; i++) {
         await_granted(&n_granted, i + 1);
         for (int k = 0; k < HERD; k++) /* whichever holds it */
-            if (sleepers[k].l && renew(l, &sleepers[k].r).result == HF_DONE) {
-                assert_int_equal(release(l, &sleepers[k].r), HF_DONE);
+            if (sleepers[k].l && must_renew(l, &sleepers[k].r).result == HF_DONE) {
+                assert_int_equal(must_release(l, &sleepers[k].r), HF_DONE);
                 pthread_join(sleepers[k].thread, NULL);
                 lease_close(sleepers[k].l);
                 sleepers[k].l = NULL;
@@ -486,29 +408,27 @@ static bool claim(struct lease *l, const struct lease_request *r, int64_t create
 static void a_claim_is_refused_while_an_earlier_key_is_there(void **state)
 {
     (void)state;
-    char url[128];
     struct subject s;
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    struct lease *l = must_open(url);
+    struct lease *l = open_at(server.port);
     struct lease_request holder = asks("claims"), a = waits("claims"), b = waits("claims");
-    assert_int_equal(acquire(l, &holder).result, HF_DONE);
-    assert_int_equal(acquire(l, &a).result, HF_TAKEN);
-    assert_int_equal(acquire(l, &b).result, HF_TAKEN);
+    assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &a).result, HF_TAKEN);
+    assert_int_equal(must_acquire(l, &b).result, HF_TAKEN);
     etcd_subject_init(&s, etcd_prefix(etcd_of(l)), &a);
     int64_t create_a = create_of(l, &s);
     etcd_subject_init(&s, etcd_prefix(etcd_of(l)), &b);
     int64_t create_b = create_of(l, &s);
     assert_true(create_a < create_b);
     assert_false(claim(l, &a, create_a)); /* the holder is there */
-    assert_int_equal(release(l, &holder), HF_DONE);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
     assert_false(claim(l, &b, create_b)); /* a came earlier */
     assert_false(claim(l, &b, create_a)); /* it is not its own revision */
     assert_true(claim(l, &a, create_a));
     assert_false(claim(l, &a, create_a)); /* never put again */
     assert_false(claim(l, &b, create_b));
-    assert_int_equal(release(l, &a), HF_DONE);
+    assert_int_equal(must_release(l, &a), HF_DONE);
     assert_true(claim(l, &b, create_b));
-    assert_int_equal(release(l, &b), HF_DONE);
+    assert_int_equal(must_release(l, &b), HF_DONE);
     lease_close(l);
 }
 
@@ -516,50 +436,46 @@ static void a_claim_is_refused_while_an_earlier_key_is_there(void **state)
 static void a_place_whose_lease_has_ended_is_never_claimed(void **state)
 {
     (void)state;
-    char url[128];
     struct subject s;
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    struct lease *l = must_open(url);
+    struct lease *l = open_at(server.port);
     struct lease_request holder = asks("ended"), a = waits("ended");
     a.ttl_ms = 5000;
-    assert_int_equal(acquire(l, &holder).result, HF_DONE);
-    assert_int_equal(acquire(l, &a).result, HF_TAKEN);
+    assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &a).result, HF_TAKEN);
     etcd_subject_init(&s, etcd_prefix(etcd_of(l)), &a);
     int64_t create = create_of(l, &s);
-    for (int64_t end_ms = now_ms() + 20000;;) { /* nobody sends heartbeats */
-        struct lease_state state_of = {0};
-        struct hf_fault fault;
-        assert_int_equal(lease_inspect(l, "ended", 5, &state_of, &fault), HF_DONE);
+    for (int64_t end_ms = boot_ms() + 20000;;) { /* nobody sends heartbeats */
+        struct lease_state state_of = must_inspect(l, "ended");
         size_t n_waiters = state_of.n_waiters;
         lease_state_close(&state_of);
         if (n_waiters == 0)
             break;
-        assert_true(now_ms() < end_ms);
-        rest_ms(100);
+        assert_true(boot_ms() < end_ms);
+        nap_ms(100);
     }
-    assert_int_equal(release(l, &holder), HF_DONE);
-    rest_ms(600);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
+    nap_ms(600);
     assert_false(claim(l, &a, create));
-    struct lease_verdict v = acquire(l, &a); /* a request of its own, with a lease that lives */
+    struct lease_verdict v =
+        must_acquire(l, &a); /* a request of its own, with a lease that lives */
     assert_int_equal(v.result, HF_DONE);
     assert_true(v.fence > create);
-    assert_int_equal(renew(l, &a).fence, v.fence);
-    assert_int_equal(release(l, &a), HF_DONE);
+    assert_int_equal(must_renew(l, &a).fence, v.fence);
+    assert_int_equal(must_release(l, &a), HF_DONE);
     lease_close(l);
 }
 
 static void a_refused_request_leaves_nothing_behind(void **state)
 {
     (void)state;
-    char url[128], answer[4096];
-    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    struct lease *l = must_open(url);
+    char answer[4096];
+    struct lease *l = open_at(server.port);
     struct lease_request holder = asks("nothing"), other = asks("nothing");
-    assert_int_equal(acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(acquire(l, &other).result, HF_TAKEN);
-    assert_int_equal(release(l, &other), HF_LOST);
-    assert_int_equal(release(l, &holder), HF_DONE);
+        assert_int_equal(must_acquire(l, &other).result, HF_TAKEN);
+    assert_int_equal(must_release(l, &other), HF_LOST);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
     assert_int_equal(etcd_server_ask(&server, "/v3/lease/leases", "{}", answer, sizeof answer),
                      200);
     assert_null(strstr(answer, "\"ID\""));

@@ -5,78 +5,22 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/random.h"
 #include "base/wait.h"
 #include "lease/etcd/etcd.h"
 #include "support/etcd_server.h"
-#include "support/lease_call.h"
+#include "support/lease_calls.h"
 #include "support/proxy.h"
 
 static struct etcd_server server;
 
 /* ---- what the claims share ---- */
 
-static int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
-
-static struct lease *open_at(const char *url, int64_t timeout_ms)
+static struct lease *open_server(void)
 {
-    struct lease *l = NULL;
-    struct hf_fault fault = {0};
-    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    for (int64_t end_ms = now_ms() + 30000; /* it may take longer than the timeout */
-         lease_open(lease_driver_for(url), url, &options, &l, &fault) != HF_DONE;)
-        if (now_ms() > end_ms)
-            fail_msg("%s", fault.msg);
-    return l;
-}
-
-static struct lease *must_open(void)
-{
-    char url[128];
+    char url[64];
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
-    return open_at(url, 10000);
-}
-
-static struct lease_request waits(const char *key)
-{
-    struct lease_request r = {
-        .key = key, .key_len = strlen(key), .ttl_ms = 30000, .slots = 1, .queue = true};
-    struct random random;
-    random_init_system(&random);
-    random_bytes(&random, r.owner, sizeof r.owner);
-    return r;
-}
-
-/* Repeats a call while its answer does not come in time. */
-static struct lease_verdict call_again(lease_call *call, struct lease *l,
-                                       const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    enum hf_result result;
-    int64_t end_ms = now_ms() + 30000;
-    do
-        result = call(l, r, 1, &v, &fault);
-    while ((result == HF_UNREACHABLE || result == HF_UNKNOWN) && now_ms() < end_ms);
-    if (result != HF_DONE)
-        print_error("result %d: %s\n", (int)result, fault.msg);
-    assert_int_equal(result, HF_DONE);
-    return v;
-}
-
-static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
-{
-    return call_again(call_acquire, l, r);
-}
-
-static void release(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    assert_int_equal(lease_release(l, r, 1, &v, &fault), HF_DONE);
-    assert_int_equal(v.result, HF_DONE);
+    return must_open(url, 10000);
 }
 
 static int start_server(void **state)
@@ -99,22 +43,22 @@ static int stop_server(void **state)
 static void a_dead_waiter_is_dropped_while_another_waits_in_short_turns(void **state)
 {
     (void)state;
-    struct lease *l = must_open(), *dead = must_open(), *live = must_open();
+    struct lease *l = open_server(), *dead = open_server(), *live = open_server();
     struct lease_request holder = waits("silent"), a = waits("silent"), b = waits("silent");
     struct hf_fault fault = {0};
-    assert_int_equal(acquire(l, &holder).result, HF_DONE);
-    int64_t from_ms = now_ms();
-    assert_int_equal(acquire(dead, &a).position, 1);
-    assert_int_equal(acquire(live, &b).position, 2);
+    assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
+    int64_t from_ms = boot_ms();
+    assert_int_equal(must_acquire_again(dead, &a).position, 1);
+    assert_int_equal(must_acquire_again(live, &b).position, 2);
     lease_close(dead);
-    while (acquire(live, &b).position != 1) {
-        assert_true(now_ms() - from_ms < 20000); /* long before its TTL ends */
+    while (must_acquire_again(live, &b).position != 1) {
+        assert_true(boot_ms() - from_ms < 20000); /* long before its TTL ends */
         assert_int_equal(lease_wait(live, &b, 2000, &fault), HF_DONE);
     }
-    assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 1000);
-    release(l, &holder);
-    assert_int_equal(acquire(live, &b).result, HF_DONE);
-    release(live, &b);
+    assert_true(boot_ms() - from_ms >= WAITER_SILENT_MS - 1000);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
+    assert_int_equal(must_acquire_again(live, &b).result, HF_DONE);
+    assert_int_equal(must_release(live, &b), HF_DONE);
     lease_close(l);
     lease_close(live);
 }
@@ -128,21 +72,11 @@ static void make_crowd(struct lease *l, const char *key, struct lease_request *r
                        struct lease_request ret[CROWD])
 {
     *ret_holder = waits(key);
-    assert_int_equal(acquire(l, ret_holder).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, ret_holder).result, HF_DONE);
     for (int i = 0; i < CROWD; i++) {
         ret[i] = waits(key);
-        assert_int_equal(acquire(l, &ret[i]).result, HF_TAKEN);
+        assert_int_equal(must_acquire_again(l, &ret[i]).result, HF_TAKEN);
     }
-}
-
-static size_t n_waiters(struct lease *l, const char *key)
-{
-    struct lease_state found = {0};
-    struct hf_fault fault = {0};
-    assert_int_equal(lease_inspect(l, key, strlen(key), &found, &fault), HF_DONE);
-    size_t n = found.n_waiters;
-    lease_state_close(&found);
-    return n;
 }
 
 static bool is_in_line(struct lease *l, const struct subject *s)
@@ -160,17 +94,17 @@ static bool is_in_line(struct lease *l, const struct subject *s)
 static void a_dead_waiter_at_the_head_of_a_crowd_is_passed_over_by_those_who_poll(void **state)
 {
     (void)state;
-    struct lease *l = must_open();
+    struct lease *l = open_server();
     struct lease_request holder, all[CROWD];
     int n_granted = 0;
     make_crowd(l, "dead head", &holder, all);
     for (int i = 1; i < 8; i++)
-        assert_int_equal(acquire(l, &all[i]).result, HF_TAKEN);
-    release(l, &holder);
-    for (int64_t end_ms = now_ms() + 30000; !n_granted;) {
-        assert_true(now_ms() < end_ms);
+        assert_int_equal(must_acquire_again(l, &all[i]).result, HF_TAKEN);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
+    for (int64_t end_ms = boot_ms() + 30000; !n_granted;) {
+        assert_true(boot_ms() < end_ms);
         for (int i = 1; i < 8 && !n_granted; i++)
-            n_granted += acquire(l, &all[i]).result == HF_DONE;
+            n_granted += must_acquire_again(l, &all[i]).result == HF_DONE;
     }
     lease_close(l);
 }
@@ -179,16 +113,18 @@ static void a_dead_waiter_at_the_head_of_a_crowd_is_passed_over_by_those_who_pol
 static void a_crowd_keeps_its_places_while_one_holds_the_lock_that_did_not_queue(void **state)
 {
     (void)state;
-    struct lease *l = must_open();
+    struct lease *l = open_server();
     struct lease_request holder, all[CROWD], barger = waits("barger");
     barger.queue = false;
     make_crowd(l, "barger", &holder, all);
-    release(l, &holder);
-    assert_int_equal(acquire(l, &barger).result, HF_DONE);
-    for (int64_t end_ms = now_ms() + 5 * WAITER_CLAIM_MS; now_ms() < end_ms;)
+    assert_int_equal(must_release(l, &holder), HF_DONE);
+    assert_int_equal(must_acquire_again(l, &barger).result, HF_DONE);
+    for (int64_t end_ms = boot_ms() + 5 * WAITER_CLAIM_MS; boot_ms() < end_ms;)
         for (int i = 1; i < 8; i++)
-            assert_int_equal(acquire(l, &all[i]).result, HF_TAKEN);
-    assert_int_equal(n_waiters(l, "barger"), CROWD);
+            assert_int_equal(must_acquire_again(l, &all[i]).result, HF_TAKEN);
+    struct lease_state s = must_inspect(l, "barger");
+    assert_int_equal(s.n_waiters, CROWD);
+    lease_state_close(&s);
     lease_close(l);
 }
 
@@ -196,13 +132,13 @@ static void a_crowd_keeps_its_places_while_one_holds_the_lock_that_did_not_queue
 static void a_waiter_whose_key_is_gone_from_a_crowd_queues_anew(void **state)
 {
     (void)state;
-    struct lease *l = must_open();
+    struct lease *l = open_server();
     struct lease_request holder, all[CROWD], *gone = &all[CROWD - 2];
     struct subject s;
     struct buf body = {0};
     char answer[1024];
     make_crowd(l, "phantom", &holder, all);
-    assert_int_equal(acquire(l, gone).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, gone).result, HF_TAKEN);
     etcd_subject_init(&s, etcd_prefix(etcd_of(l)), gone);
     buf_char(&body, '{');
     wire_key(&body, &s, s.mode);
@@ -213,9 +149,9 @@ static void a_waiter_whose_key_is_gone_from_a_crowd_queues_anew(void **state)
     assert_non_null(strstr(answer, "deleted"));
     buf_close(&body);
     assert_false(is_in_line(l, &s));
-    for (int64_t end_ms = now_ms() + 20000; !is_in_line(l, &s);) {
-        assert_true(now_ms() < end_ms);
-        assert_int_equal(acquire(l, gone).result, HF_TAKEN);
+    for (int64_t end_ms = boot_ms() + 20000; !is_in_line(l, &s);) {
+        assert_true(boot_ms() < end_ms);
+        assert_int_equal(must_acquire_again(l, gone).result, HF_TAKEN);
         wait_sleep_us(20000);
     }
     lease_close(l);
@@ -229,13 +165,13 @@ static void a_waiter_whose_key_is_gone_from_a_crowd_queues_anew(void **state)
 static void a_refresh_of_another_term_does_not_count_for_a_grant(void **state)
 {
     (void)state;
-    struct lease *l = must_open();
+    struct lease *l = open_server();
     struct lease_request holder = waits("term"), r = waits("term");
     struct subject s;
     int64_t left_s = 0, ttl_s = 0;
     struct hf_fault fault = {0};
-    assert_int_equal(acquire(l, &holder).result, HF_DONE);
-    assert_int_equal(acquire(l, &r).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &r).result, HF_TAKEN);
     etcd_subject_init(&s, etcd_prefix(etcd_of(l)), &r);
     for (left_s = r.ttl_ms / 1000; left_s > r.ttl_ms / 1000 - 2;) { /* until some of it is gone */
         etcd_begin(&etcd_of(l)->client, 0);
@@ -244,13 +180,13 @@ static void a_refresh_of_another_term_does_not_count_for_a_grant(void **state)
     }
     crowd_refreshed(etcd_crowd(etcd_of(l)), s.lease, clock_boot_us(&clock_system), r.ttl_ms, 1);
     atomic_store(&etcd_of(l)->client.shared->term, 1);
-    release(l, &holder);
-    int64_t from_ms = now_ms();
-    assert_int_equal(acquire(l, &r).result, HF_DONE);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
+    int64_t from_ms = boot_ms();
+    assert_int_equal(must_acquire_again(l, &r).result, HF_DONE);
     etcd_begin(&etcd_of(l)->client, 0);
     assert_int_equal(etcd_left(etcd_of(l), s.lease, &left_s, &ttl_s, &fault), HF_DONE);
-    assert_true(left_s * 1000 + now_ms() - from_ms >= r.ttl_ms - 1000);
-    release(l, &r);
+    assert_true(left_s * 1000 + boot_ms() - from_ms >= r.ttl_ms - 1000);
+    assert_int_equal(must_release(l, &r), HF_DONE);
     lease_close(l);
 }
 
@@ -267,20 +203,20 @@ static void a_watch_that_is_not_confirmed_goes_to_another_endpoint(void **state)
     relay_lose_only(proxy, "/v3/watch");
     relay_set(proxy, RELAY_SWALLOW);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", relay_port(proxy), server.port);
-    struct lease *l = open_at(url, 3000), *other = must_open();
+    struct lease *l = must_open(url, 3000), *other = open_server();
     struct lease_request holder = waits("hung"), waiter = waits("hung");
-    assert_int_equal(acquire(other, &holder).result, HF_DONE);
-    assert_int_equal(acquire(l, &waiter).result, HF_TAKEN);
-    for (int64_t end_ms = now_ms() + 60000; etcd_of(l)->watch.at != 1;) {
-        assert_true(now_ms() < end_ms);
+    assert_int_equal(must_acquire_again(other, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &waiter).result, HF_TAKEN);
+    for (int64_t end_ms = boot_ms() + 60000; etcd_of(l)->watch.at != 1;) {
+        assert_true(boot_ms() < end_ms);
         (void)!lease_wait(l, &waiter, 500, &fault); /* the timeout is short */
     }
-    release(other, &holder);
-    for (int64_t end_ms = now_ms() + 60000; acquire(l, &waiter).result != HF_DONE;) {
-        assert_true(now_ms() < end_ms);
+    assert_int_equal(must_release(other, &holder), HF_DONE);
+    for (int64_t end_ms = boot_ms() + 60000; must_acquire_again(l, &waiter).result != HF_DONE;) {
+        assert_true(boot_ms() < end_ms);
         (void)!lease_wait(l, &waiter, 20000, &fault);
     }
-    release(other, &waiter);
+    assert_int_equal(must_release(other, &waiter), HF_DONE);
     lease_close(l);
     lease_close(other);
     relay_stop(proxy);
@@ -297,15 +233,15 @@ static void clones_follow_a_handle_that_changes_endpoints(void **state)
     struct lease_request r = waits("follows");
     proxy = proxy_start(server.port);
     snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", relay_port(proxy), server.port);
-    struct lease *l = open_at(url, 8000);
+    struct lease *l = must_open(url, 8000);
     assert_int_equal(lease_clone(l, &clone, &fault), HF_DONE);
-    assert_int_equal(acquire(clone, &r).result, HF_DONE);
+    assert_int_equal(must_acquire_again(clone, &r).result, HF_DONE);
     relay_set(proxy, RELAY_SWALLOW);
-    assert_int_equal(call_again(lease_renew, l, &r).result, HF_DONE);
+    assert_int_equal(must_renew_again(l, &r).result, HF_DONE);
     uint64_t before = relay_count(proxy).lost;
-    assert_int_equal(call_again(lease_renew, clone, &r).result, HF_DONE);
+    assert_int_equal(must_renew_again(clone, &r).result, HF_DONE);
     assert_int_equal(relay_count(proxy).lost, before); /* it did not ask there */
-    release(clone, &r);
+    assert_int_equal(must_release(clone, &r), HF_DONE);
     lease_close(l);
     lease_close(clone);
     relay_stop(proxy);

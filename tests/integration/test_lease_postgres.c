@@ -5,19 +5,16 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "lease/lease.h"
 #include "lease/sql/link.h"
+#include "support/lease_calls.h"
 #include "support/postgres_server.h"
 
-#define TTL_MS 30000
 #define TIMEOUT_MS 6000 /* of every handle; a quarter of it is not for locks */
 #define QUICK_MS 3000   /* what waited for a lock would take longer */
 
 static struct lab {
     char url[POSTGRES_URL_SIZE];
-    struct random random;
     int64_t timeout_ms;
 } lab = {.timeout_ms = TIMEOUT_MS};
 
@@ -25,59 +22,16 @@ static int set_up(void **state)
 {
     (void)state;
     postgres_server_fresh(lab.url);
-    random_init_seeded(&lab.random, test_seed(11));
     return 0;
 }
 
-static int64_t now_ms(void) { return clock_monotonic_us(&clock_system) / 1000; }
-
-static struct lease *open_lease(void)
-{
-    const struct lease_options options = {.timeout_ms = lab.timeout_ms, .clock = &clock_system};
-    struct hf_fault fault = {0};
-    struct lease *l = NULL;
-    if (lease_open(lease_driver_for(lab.url), lab.url, &options, &l, &fault) != HF_DONE)
-        fail_msg("%s", fault.msg);
-    return l;
-}
-
-static void close_lease(struct lease *l) { lease_close(l); }
-
-static struct lease_request ask(const char *key)
-{
-    struct lease_request r = {.key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1};
-    random_bytes(&lab.random, r.owner, sizeof r.owner);
-    return r;
-}
-
-static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    if (lease_acquire(l, r, &v, &fault) != HF_DONE)
-        fail_msg("%s", fault.msg);
-    return v;
-}
+static struct lease *open_lease(void) { return must_open(lab.url, lab.timeout_ms); }
 
 static int64_t granted(struct lease *l, const struct lease_request *r)
 {
-    struct lease_verdict v = acquire(l, r);
+    struct lease_verdict v = must_acquire(l, r);
     assert_int_equal(v.result, HF_DONE);
     return v.fence;
-}
-
-static enum hf_result renew(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    assert_int_equal(lease_renew(l, r, 1, &v, NULL), HF_DONE);
-    return v.result;
-}
-
-static enum hf_result release(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    assert_int_equal(lease_release(l, r, 1, &v, NULL), HF_DONE);
-    return v.result;
 }
 
 /* Runs SQL as an administrator. */
@@ -106,17 +60,15 @@ static struct db *stopped_on(const char *name)
 
 static void everything_with(struct lease *l, const char *name)
 {
-    struct lease_request r = ask(name), other = ask(name);
-    struct lease_state st = {0};
+    struct lease_request r = asks(name), other = asks(name);
     other.queue = true;
     granted(l, &r);
-    assert_int_equal(acquire(l, &other).result, HF_TAKEN);
-    assert_int_equal(renew(l, &r), HF_DONE);
-    assert_int_equal(lease_inspect(l, name, strlen(name), &st, NULL), HF_DONE);
+    assert_int_equal(must_acquire(l, &other).result, HF_TAKEN);
+    assert_int_equal(must_renew(l, &r).result, HF_DONE);
+    struct lease_state st = must_inspect(l, name);
     assert_int_equal(st.n_holders + st.n_waiters, 2);
-    free(st.holders);
-    free(st.waiters);
-    assert_int_equal(release(l, &r), HF_DONE);
+    lease_state_close(&st);
+    assert_int_equal(must_release(l, &r), HF_DONE);
     granted(l, &other);
     assert_int_equal(lease_break(l, name, strlen(name), NULL), HF_DONE);
 }
@@ -126,9 +78,9 @@ static void everything_quickly_with(struct lease *l, const char *name)
 {
     int64_t best_ms = INT64_MAX;
     for (int i = 0; i < 10 && best_ms >= QUICK_MS; i++) {
-        int64_t began = now_ms();
+        int64_t began = boot_ms();
         everything_with(l, name);
-        best_ms = now_ms() - began < best_ms ? now_ms() - began : best_ms;
+        best_ms = boot_ms() - began < best_ms ? boot_ms() - began : best_ms;
     }
     assert_true(best_ms < QUICK_MS);
 }
@@ -138,20 +90,20 @@ static void unrelated_names_do_not_wait_for_each_other(void **state)
     (void)state;
     struct lease *l = open_lease(), *m = open_lease();
     struct db *stopped = stopped_on("a");
-    struct lease_request r = ask("a");
+    struct lease_request r = asks("a");
     struct lease_verdict v;
     struct hf_fault fault = {0};
     everything_quickly_with(l, "b");
     everything_quickly_with(m, "c");
     /* the same name waits, but not longer than its timeout */
-    int64_t began = now_ms();
+    int64_t began = boot_ms();
     assert_int_equal(lease_acquire(l, &r, &v, &fault), HF_UNREACHABLE);
-    assert_true(now_ms() - began >= TIMEOUT_MS / 2);
+    assert_true(boot_ms() - began >= TIMEOUT_MS / 2);
     stopped->driver->rollback(stopped);
     granted(l, &r);
     db_close(stopped);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 struct late {
@@ -172,13 +124,13 @@ static void *acquire_late(void *ctx)
 static void a_transaction_that_waited_for_a_name_sees_its_new_state(void **state)
 {
     (void)state;
-    struct late late = {.l = open_lease(), .r = ask("a")};
+    struct late late = {.l = open_lease(), .r = asks("a")};
     struct db *first = stopped_on("a");
     struct hf_err err = {0};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, acquire_late, &late), 0);
     while (strcmp(sql("SELECT count(*) FROM pg_locks WHERE NOT granted"), "1") != 0)
-        usleep(2000);
+        nap_ms(2);
     assert_int_equal(
         first->driver->script(first,
                               "INSERT INTO leases VALUES ('a', '0123456789abcdef', 1, 0, 1, 0,"
@@ -190,7 +142,7 @@ static void a_transaction_that_waited_for_a_name_sees_its_new_state(void **state
     assert_int_equal(late.result, HF_DONE);
     assert_int_equal(late.v.result, HF_TAKEN);
     db_close(first);
-    close_lease(late.l);
+    lease_close(late.l);
 }
 
 /* ---- cost ---- */
@@ -207,42 +159,42 @@ static void an_uncontended_lease_is_one_exchange_each_way(void **state)
 {
     (void)state;
     struct lease *l = open_lease();
-    struct lease_request warm = ask("a"); /* the first one sweeps */
+    struct lease_request warm = asks("a"); /* the first one sweeps */
     granted(l, &warm);
-    assert_int_equal(release(l, &warm), HF_DONE);
+    assert_int_equal(must_release(l, &warm), HF_DONE);
     for (int i = 0; i < 3; i++) {
-        struct lease_request r = ask(i ? "a" : "b");
+        struct lease_request r = asks(i ? "a" : "b");
         int64_t before = exchanges(l);
         granted(l, &r);
         assert_int_equal(exchanges(l), before + 1);
-        assert_int_equal(renew(l, &r), HF_DONE);
+        assert_int_equal(must_renew(l, &r).result, HF_DONE);
         assert_int_equal(exchanges(l), before + 2);
-        assert_int_equal(release(l, &r), HF_DONE);
+        assert_int_equal(must_release(l, &r), HF_DONE);
         assert_int_equal(exchanges(l), before + 3);
     }
-    close_lease(l);
+    lease_close(l);
 }
 
 static void a_contended_lease_is_two_exchanges_after_the_first_time(void **state)
 {
     (void)state;
     struct lease *l = open_lease(), *m = open_lease();
-    struct lease_request holder = ask("a"), r = ask("a");
+    struct lease_request holder = asks("a"), r = asks("a");
     granted(l, &holder);
     for (int i = 0; i < 3; i++) {
         int64_t before = exchanges(m);
-        assert_int_equal(acquire(m, &r).result, HF_TAKEN);
+        assert_int_equal(must_acquire(m, &r).result, HF_TAKEN);
         if (i > 0)
             assert_int_equal(exchanges(m), before + 2);
     }
-    assert_int_equal(release(l, &holder), HF_DONE);
+    assert_int_equal(must_release(l, &holder), HF_DONE);
     granted(m, &r);
-    assert_int_equal(release(m, &r), HF_DONE);
+    assert_int_equal(must_release(m, &r), HF_DONE);
     int64_t before = exchanges(m); /* it is uncontended again */
     granted(m, &r);
     assert_int_equal(exchanges(m), before + 1);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 /* ---- fences ---- */
@@ -253,15 +205,15 @@ static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
     int64_t last = 0;
     for (int i = 0; i < 12; i++) {
         struct lease *l = open_lease();
-        struct lease_request r = ask("a"), other = ask("b");
-        r.ttl_ms = i % 4 == 1 ? 100 : TTL_MS;
+        struct lease_request r = asks("a"), other = asks("b");
+        r.ttl_ms = i % 4 == 1 ? 100 : r.ttl_ms;
         int64_t fence = granted(l, &r);
         assert_true(fence > last);
         last = fence;
         if (i % 4 == 0)
-            assert_int_equal(release(l, &r), HF_DONE);
+            assert_int_equal(must_release(l, &r), HF_DONE);
         if (i % 4 == 1)
-            usleep(150000); /* it ends by itself */
+            nap_ms(150); /* it ends by itself */
         if (i % 4 == 2)
             assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
         if (i % 4 == 3) { /* it ended long ago, and another handle sweeps it */
@@ -270,17 +222,17 @@ static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
             granted(m, &other);
             assert_string_equal(sql("SELECT count(*) FROM holdfast_locks.leases WHERE name = 'a'"),
                                 "0");
-            assert_int_equal(release(m, &other), HF_DONE);
-            close_lease(m);
+            assert_int_equal(must_release(m, &other), HF_DONE);
+            lease_close(m);
         }
-        close_lease(l);
+        lease_close(l);
     }
 }
 
 static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(void **state)
 {
     (void)state;
-    close_lease(open_lease()); /* makes the tables */
+    lease_close(open_lease()); /* makes the tables */
     sql("INSERT INTO holdfast_locks.leases SELECT CAST(n AS bytea), '0123456789abcdef', 1, 0, 1, "
         "0, e, "
         "NULL"
@@ -294,13 +246,13 @@ static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(voi
     assert_int_equal(
         db->driver->script(db, "UPDATE leases SET label = 'x' WHERE name = 'locked'", &err), HF_OK);
     struct lease *l = open_lease();
-    struct lease_request r = ask("b");
+    struct lease_request r = asks("b");
     granted(l, &r); /* or it would end with its timeout */
     assert_string_equal(sql("SELECT string_agg(convert_from(name, 'UTF8'), ' ' ORDER BY name)"
                             " FROM holdfast_locks.leases"),
                         "b lately locked");
     db_close(db);
-    close_lease(l);
+    lease_close(l);
 }
 
 #define NAMES 3
@@ -341,9 +293,7 @@ static void *takes_pairs(void *ctx)
         struct lease_verdict v[2], gone[2];
         bool is_wrong = false;
         for (int k = 0; k < 2; k++) {
-            r[k] = (struct lease_request){
-                .key = crowd.names[names[k]], .key_len = 1, .ttl_ms = TTL_MS, .slots = 1};
-            random_bytes(&random, r[k].owner, sizeof r[k].owner);
+            r[k] = asks(crowd.names[names[k]]);
             is_wrong |= lease_acquire(l, &r[k], &v[k], NULL) != HF_DONE;
             if (!is_wrong && v[k].result == HF_DONE)
                 count(&v[k], names[k], 1);
@@ -370,7 +320,7 @@ static void sets_in_any_order_exclude_each_other_without_deadlock_and_fences_fol
         assert_int_equal(pthread_create(&threads[i], NULL, takes_pairs, handles[i]), 0);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        close_lease(handles[i]);
+        lease_close(handles[i]);
     }
     assert_int_equal(crowd.wrong, 0);
     assert_true(crowd.grants > ROUNDS);
@@ -381,7 +331,7 @@ static void sets_in_any_order_exclude_each_other_without_deadlock_and_fences_fol
 static void later_connections_need_no_right_to_create_tables_and_do_not_wait(void **state)
 {
     (void)state;
-    close_lease(open_lease());
+    lease_close(open_lease());
     const struct db_options options = {.clock = &clock_system, .writer = true};
     struct db *migrating = NULL;
     struct hf_err err = {0};
@@ -399,7 +349,7 @@ static void later_connections_need_no_right_to_create_tables_and_do_not_wait(voi
     (void)snprintf(lab.url, sizeof lab.url, "postgres://clerk%s", url);
     struct lease *l = open_lease(); /* or it would end with its timeout */
     everything_quickly_with(l, "a");
-    close_lease(l);
+    lease_close(l);
     migrating->driver->rollback(migrating);
     db_close(migrating);
 }
@@ -427,17 +377,15 @@ static void count_inside(int step)
 
 static void *waits_once(void *ctx)
 {
-    struct random *random = ctx;
+    (void)ctx;
     struct lease *l = NULL;
-    struct lease_request r = {
-        .key = "many", .key_len = 4, .ttl_ms = TTL_MS, .slots = 1, .queue = true};
+    struct lease_request r = waits("many");
     struct lease_verdict v = {.result = HF_TAKEN};
-    int64_t until = now_ms() + WAITERS_MS;
+    int64_t until = boot_ms() + WAITERS_MS;
     pthread_mutex_lock(&queue.lock);
-    random_bytes(random, r.owner, sizeof r.owner);
     queue.wrong += lease_clone(queue.first, &l, NULL) != HF_DONE;
     pthread_mutex_unlock(&queue.lock);
-    while (v.result == HF_TAKEN && now_ms() < until)
+    while (v.result == HF_TAKEN && boot_ms() < until)
         if (lease_acquire(l, &r, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
             (void)!lease_wait(l, &r, 2000, NULL);
     if (v.result == HF_DONE) {
@@ -445,7 +393,7 @@ static void *waits_once(void *ctx)
         count_inside(-1);
         (void)!lease_release(l, &r, 1, &v, NULL);
     }
-    close_lease(l);
+    lease_close(l);
     return NULL;
 }
 
@@ -459,21 +407,21 @@ static void two_hundred_waiters_share_fewer_than_ten_connections(void **state)
     lab.timeout_ms = 20000;
     queue.first = open_lease();
     pthread_t threads[WAITERS];
-    struct lease_request holder = ask("many");
+    struct lease_request holder = asks("many");
     granted(queue.first, &holder);
     for (int i = 0; i < WAITERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, waits_once, &lab.random), 0);
-    int64_t until = now_ms() + WAITERS_MS;
+        assert_int_equal(pthread_create(&threads[i], NULL, waits_once, NULL), 0);
+    int64_t until = boot_ms() + WAITERS_MS;
     while (atoi(sql("SELECT count(*) FROM holdfast_locks.lease_waiters")) < WAITERS &&
-           now_ms() < until)
-        usleep(50000);
-    assert_int_equal(renew(queue.first, &holder), HF_DONE);
+           boot_ms() < until)
+        nap_ms(50);
+    assert_int_equal(must_renew(queue.first, &holder).result, HF_DONE);
     int n = atoi(sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'"));
     assert_in_range(n, 2, 9);
-    assert_int_equal(release(queue.first, &holder), HF_DONE);
+    assert_int_equal(must_release(queue.first, &holder), HF_DONE);
     for (int i = 0; i < WAITERS; i++)
         pthread_join(threads[i], NULL);
-    close_lease(queue.first);
+    lease_close(queue.first);
     assert_int_equal(queue.wrong, 0);
     assert_int_equal(queue.served, WAITERS);
     lab.timeout_ms = TIMEOUT_MS;
@@ -530,17 +478,17 @@ static void examining_tells_of_dangerous_settings_standbys_and_missing_rights(vo
     postgres_server_follow(&standby, postgres_server_own());
     for (int i = 0; i < 1000 && strcmp(sql("SELECT count(*) FROM pg_stat_replication"), "1") != 0;
          i++)
-        usleep(10000);
+        nap_ms(10);
     assert_finding(l, "replication", HF_WARNING, "synchronous_standby_names");
     postgres_server_remove(&standby);
-    close_lease(l);
+    lease_close(l);
     sql("SET client_min_messages = error; DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN;"
         "GRANT USAGE ON SCHEMA holdfast_locks TO reader;"
         "GRANT SELECT ON ALL TABLES IN SCHEMA holdfast_locks TO reader");
     become("reader");
     l = open_lease();
     assert_finding(l, "rights", HF_DANGER, "reader");
-    close_lease(l);
+    lease_close(l);
     become("holdfast");
     sql("DROP OWNED BY reader; DROP ROLE reader");
 }
@@ -550,7 +498,7 @@ static void examining_tells_of_dangerous_settings_standbys_and_missing_rights(vo
 static void roles_with_schemas_of_their_own_share_one_lock(void **state)
 {
     (void)state;
-    struct lease_request r = ask("a"), other = ask("a");
+    struct lease_request r = asks("a"), other = asks("a");
     sql("SET client_min_messages = error; DROP ROLE IF EXISTS ann; DROP ROLE IF EXISTS bob");
     sql("CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN IN ROLE ann;"
         "CREATE SCHEMA ann AUTHORIZATION ann; CREATE SCHEMA bob AUTHORIZATION bob;"
@@ -561,11 +509,11 @@ static void roles_with_schemas_of_their_own_share_one_lock(void **state)
     granted(l, &r);
     become("bob");
     struct lease *m = open_lease();
-    assert_int_equal(acquire(m, &other).result, HF_TAKEN);
-    assert_int_equal(release(l, &r), HF_DONE);
+    assert_int_equal(must_acquire(m, &other).result, HF_TAKEN);
+    assert_int_equal(must_release(l, &r), HF_DONE);
     granted(m, &other);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
     become("holdfast");
     sql("DROP OWNED BY ann, bob; DROP ROLE ann, bob");
 }
@@ -578,7 +526,7 @@ static void tables_of_an_application_are_left_alone(void **state)
         "INSERT INTO part_version VALUES (1, 'b'); CREATE TABLE lease_waiters (id bigint)");
     struct lease *l = open_lease();
     everything_with(l, "a");
-    close_lease(l);
+    lease_close(l);
     assert_string_equal(sql("SELECT tenant FROM leases"), "x");
     assert_string_equal(sql("SELECT version FROM part_version"), "b");
     assert_string_equal(sql("SELECT count(*) FROM lease_waiters"), "0");
@@ -597,20 +545,20 @@ static void tables_of_an_earlier_version_are_moved_with_their_leases(void **stat
         "INSERT INTO leases VALUES ('a', '0123456789abcdef', 7, 0, 1, 0, 9000000000000, NULL);"
         "INSERT INTO lease_fences VALUES ('a', 7, 1)");
     struct lease *l = open_lease();
-    struct lease_request r = ask("a"), owner = ask("a");
+    struct lease_request r = asks("a"), owner = asks("a");
     memcpy(owner.owner, "0123456789abcdef", LEASE_OWNER_SIZE);
-    assert_int_equal(acquire(l, &r).result, HF_TAKEN);
+    assert_int_equal(must_acquire(l, &r).result, HF_TAKEN);
     assert_int_equal(granted(l, &owner), 7);
-    assert_int_equal(release(l, &owner), HF_DONE);
+    assert_int_equal(must_release(l, &owner), HF_DONE);
     assert_true(granted(l, &r) > 7);
     assert_string_equal(sql("SELECT COALESCE(to_regclass('public.leases')::text, 'gone')"), "gone");
     /* A program of the earlier version refuses, instead of granting what is held there. */
     assert_int_not_equal(db_migrate_part(old, LEASE_SQL_PART, lease_sql_migrations, 2, &err),
                          HF_OK);
     assert_non_null(strstr(err.msg, "newer than this program"));
-    close_lease(l);
+    lease_close(l);
     db_close(old);
-    close_lease(open_lease());
+    lease_close(open_lease());
 }
 
 int main(void)

@@ -5,9 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "lease/lease.h"
+#include "support/lease_calls.h"
 #include "support/postgres_server.h"
 
 #define TTL_MS 3000
@@ -17,13 +16,10 @@
 #define MARGIN_MS 50 /* as src/lock counts a holder's deadline */
 
 static char url[POSTGRES_URL_SIZE];
-static struct random owners;
-static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int set_up(void **state)
 {
     (void)state;
-    random_init_system(&owners);
     struct postgres_server *server = postgres_server_own();
     if (!server->has_own_clock) {
         postgres_server_stop(server);
@@ -35,25 +31,12 @@ static int set_up(void **state)
     return 0;
 }
 
-static int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
-
-static struct lease *open_lease(void)
-{
-    const struct lease_options options = {.timeout_ms = 10000, .clock = &clock_system};
-    struct hf_fault fault = {0};
-    struct lease *l = NULL;
-    if (lease_open(lease_driver_for(url), url, &options, &l, &fault) != HF_DONE)
-        fail_msg("%s", fault.msg);
-    return l;
-}
+static struct lease *open_lease(void) { return must_open(url, 10000); }
 
 static struct lease_request ask(const char *key)
 {
-    struct lease_request r = {
-        .key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1, .queue = true};
-    pthread_mutex_lock(&owners_lock);
-    random_bytes(&owners, r.owner, sizeof r.owner);
-    pthread_mutex_unlock(&owners_lock);
+    struct lease_request r = waits(key);
+    r.ttl_ms = TTL_MS;
     return r;
 }
 
@@ -98,8 +81,8 @@ static void hold(struct lease *l, const struct lease_request *r)
 {
     struct lease_verdict v = {.result = HF_DONE};
     while (v.result == HF_DONE && !atomic_load(&arena.stop)) {
-        usleep(RENEW_MS * 1000);
-        int64_t sent_ms = now_ms();
+        nap_ms(RENEW_MS);
+        int64_t sent_ms = boot_ms();
         if (lease_renew(l, r, 1, &v, NULL) != HF_DONE)
             continue;
         atomic_fetch_add(&arena.renewals, 1);
@@ -117,15 +100,15 @@ static void *contend(void *ctx)
     while (!atomic_load(&arena.stop)) {
         struct lease_request r = ask("a");
         struct lease_verdict v = {.result = HF_TAKEN};
-        int64_t sent_ms = now_ms();
+        int64_t sent_ms = boot_ms();
         while (!atomic_load(&arena.stop) && lease_acquire(l, &r, &v, NULL) == HF_DONE &&
                v.result == HF_TAKEN) {
             (void)!lease_wait(l, &r, 200, NULL);
-            sent_ms = now_ms();
+            sent_ms = boot_ms();
         }
         if (v.result == HF_DONE) {
             atomic_fetch_add(&arena.grants, 1);
-            if (now_ms() < atomic_load(&arena.deadline_ms))
+            if (boot_ms() < atomic_load(&arena.deadline_ms))
                 atomic_fetch_add(&arena.overlaps, 1);
             if (v.fence <= atomic_exchange(&arena.fence, v.fence))
                 atomic_fetch_add(&arena.falls, 1);
@@ -149,15 +132,15 @@ static void contend_while(const int *aheads, int n, int64_t stay_ms)
         assert_int_equal(pthread_create(&threads[i], NULL, contend, handles[i]), 0);
     }
     while (atomic_load(&arena.grants) == 0)
-        usleep(10000);
+        nap_ms(10);
     for (int i = 0; i < n; i++) {
         step_clock(aheads[i]);
         assert_clock_ahead(aheads[i]);
         int before = atomic_load(&arena.renewals); /* a holder has renewed under this clock */
-        for (int64_t from_ms = now_ms();
-             atomic_load(&arena.renewals) < before + 4 || now_ms() < from_ms + stay_ms;) {
-            assert_true(now_ms() < from_ms + 30000);
-            usleep(10000);
+        for (int64_t from_ms = boot_ms();
+             atomic_load(&arena.renewals) < before + 4 || boot_ms() < from_ms + stay_ms;) {
+            assert_true(boot_ms() < from_ms + 30000);
+            nap_ms(10);
         }
     }
     atomic_store(&arena.stop, true);
@@ -229,23 +212,23 @@ static void a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set(void **sta
     struct lease_request r = ask("a"), other = ask("a");
     struct lease_verdict v[2] = {0};
     other.queue = false;
-    int64_t deadline_ms = now_ms() + TTL_MS - MARGIN_MS;
+    int64_t deadline_ms = boot_ms() + TTL_MS - MARGIN_MS;
     assert_int_equal(lease_acquire(l, &r, &v[0], NULL), HF_DONE);
     for (int i = 0; i < 3; i++) {
-        usleep(TTL_MS / 2 * 1000);
+        nap_ms(TTL_MS / 2);
         step_clock(aheads[i]);
-        int64_t sent_ms = now_ms();
+        int64_t sent_ms = boot_ms();
         assert_int_equal(lease_renew(l, &r, 1, &v[0], NULL), HF_DONE);
-        if (now_ms() >= deadline_ms)
+        if (boot_ms() >= deadline_ms)
             break;
         assert_int_equal(v[0].result, HF_DONE);
         deadline_ms = sent_ms + TTL_MS - MARGIN_MS;
         step_clock(aheads[i + 1]);
-        usleep(TTL_MS / 2 * 1000);
-        sent_ms = now_ms();
+        nap_ms(TTL_MS / 2);
+        sent_ms = boot_ms();
         assert_int_equal(lease_acquire(l, &other, &v[0], NULL), HF_DONE);
         assert_int_equal(lease_renew(l, &r, 1, &v[1], NULL), HF_DONE);
-        if (now_ms() >= deadline_ms)
+        if (boot_ms() >= deadline_ms)
             break;
         assert_int_equal(v[0].result, HF_TAKEN);
         assert_int_equal(v[1].result, HF_DONE);

@@ -20,13 +20,13 @@ static void a_server_that_is_down_does_not_matter(void **state)
     struct trio t;
     int64_t last = 0;
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     use(l, &last);
     redis_server_kill(&t.s[1]);
     use(l, &last);
     use(l, &last);
     lease_close(l);
-    l = open_redlock(t.url, 8000); /* a client that starts now */
+    l = must_open(t.url, 8000); /* a client that starts now */
     use(l, &last);
     lease_close(l);
     trio_stop(&t);
@@ -41,9 +41,9 @@ static bool hang_once(struct trio *t, struct lease *l, struct lease *other, int6
     redis_server_pause(&t->s[0]);
     int64_t first_ms = boot_ms(), slow = 0;
     struct lease_request q = asks_for(10000);
-    assert_int_equal(acquire_again(l, &q).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
     first_ms = boot_ms() - first_ms;
-    assert_int_equal(release_again(l, &q), HF_DONE);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
     for (int i = 0; i < 10; i++) {
         int64_t from_ms = boot_ms();
         use(i % 2 ? l : other, last);
@@ -63,7 +63,7 @@ static void a_server_that_hangs_costs_its_timeout_once(void **state)
     struct trio t;
     int64_t last = 0;
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 2000), *other = NULL;
+    struct lease *l = must_open(t.url, 2000), *other = NULL;
     assert_int_equal(lease_clone(l, &other, NULL), HF_DONE);
     for (int i = 0; !hang_once(&t, l, other, &last); i++)
         assert_true(i < 10);
@@ -88,7 +88,7 @@ static void a_server_that_is_needed_has_the_whole_timeout(void **state)
     struct trio t;
     int64_t last = 0;
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 20000), *fresh = open_redlock(t.url, 20000);
+    struct lease *l = must_open(t.url, 20000), *fresh = must_open(t.url, 20000);
     use(l, &last);
     redis_server_kill(&t.s[2]);
     redis_server_again(&t.s[2]);
@@ -109,7 +109,7 @@ static void a_server_that_is_needed_has_the_whole_timeout(void **state)
             fail_msg("%d: %s", i, fault.msg);
         assert_int_equal(v.result, HF_DONE);
         if (i < 2)
-            assert_int_equal(release_again(l, &q), HF_DONE);
+            assert_int_equal(must_release_again(l, &q), HF_DONE);
     }
     lease_close(fresh);
     lease_close(l);
@@ -141,7 +141,7 @@ static void a_server_that_answers_nonsense_does_not_matter(void **state)
     int port = port_free(&n.fd);
     assert_int_equal(pthread_create(&n.thread, NULL, speak_nonsense, &n), 0);
     url_of(url, t.s[0].port, port, t.s[2].port, "");
-    struct lease *l = open_redlock(url, 8000);
+    struct lease *l = must_open(url, 8000);
     /* Of three servers two are new, which is not all of them: see below. */
     for (int i = 0; i < 3; i++)
         use(l, &last);
@@ -168,10 +168,10 @@ static void without_a_majority_the_message_says_which_servers_failed_and_why(voi
     struct hf_fault fault = {0};
     struct lease_verdict v;
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     use(l, &last);
     struct lease_request q = asks_for(20000), next = asks_for(20000);
-    assert_int_equal(acquire_again(l, &q).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
     redis_server_kill(&t.s[0]);
     redis_server_kill(&t.s[2]);
     nap_ms(150); /* an idle link is looked at */
@@ -195,23 +195,23 @@ static void an_attempt_that_got_a_part_of_the_servers_leaves_nothing(void **stat
     struct trio t;
     char url[256];
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     int64_t last = 0;
     use(l, &last); /* all servers take part */
     url_of(url, t.s[0].port, t.s[1].port, port_free(NULL), "");
-    struct lease *part = open_redlock(url, 8000);
+    struct lease *part = must_open(url, 8000);
     struct lease_request a = asks_for(20000), b = asks_for(20000);
-    assert_int_equal(acquire_again(part, &a).result, HF_DONE);
+    assert_int_equal(must_acquire_again(part, &a).result, HF_DONE);
     assert_false(has_lock(&t.s[2]));
     for (int i = 0; i < 5; i++) {
-        struct lease_verdict v = acquire_again(l, &b);
+        struct lease_verdict v = must_acquire_again(l, &b);
         assert_int_equal(v.result, HF_TAKEN);
         assert_in_range(v.remaining_ms, 10000, 20000);
         assert_false(has_lock(&t.s[2]));
     }
-    assert_int_equal(release_again(part, &a), HF_DONE);
+    assert_int_equal(must_release_again(part, &a), HF_DONE);
     /* Two servers hang, so nobody can tell; when they go on, the release follows the request. */
-    struct lease *hasty = open_redlock(t.url, 2000);
+    struct lease *hasty = must_open(t.url, 2000);
     use(hasty, &last);
     redis_server_pause(&t.s[0]);
     redis_server_pause(&t.s[1]);
@@ -251,21 +251,21 @@ static void replay_counter_example(bool by_flush)
     char url[256];
     int64_t last = 0;
     trio_start_vouched(&t, "?max_ttl=5s");
-    struct lease *b = open_redlock(t.url, 8000);
+    struct lease *b = must_open(t.url, 8000);
     struct lease_request used = asks_for(1000);
     last = acquire_soon(b, &used).fence;
-    assert_int_equal(release_again(b, &used), HF_DONE);
+    assert_int_equal(must_release_again(b, &used), HF_DONE);
     url_of(url, t.s[0].port, t.s[1].port, port_free(NULL), "?max_ttl=5s");
-    struct lease *a = open_redlock(url, 8000);
+    struct lease *a = must_open(url, 8000);
     struct lease_request qa = asks_for(5000), qb = asks_for(5000);
     int64_t from_ms = boot_ms();
-    struct lease_verdict held = acquire_again(a, &qa), v;
+    struct lease_verdict held = must_acquire_again(a, &qa), v;
     assert_int_equal(held.result, HF_DONE);
     assert_true(held.fence > last);
     assert_true(has_lock(&t.s[0]) && has_lock(&t.s[1]) && !has_lock(&t.s[2]));
     forget(&t.s[1], by_flush);
     assert_false(has_lock(&t.s[1]));
-    struct lease *fresh = open_redlock(t.url, 8000); /* that knows nothing of the past */
+    struct lease *fresh = must_open(t.url, 8000); /* that knows nothing of the past */
     int refused = 0;
     for (int i = 0;; i++) {
         struct lease *l = i % 2 ? fresh : b;
@@ -311,7 +311,7 @@ static void fences_grow_when_any_one_server_forgets(void **state)
     struct trio t;
     int64_t last = 0;
     trio_start_vouched(&t, "?max_ttl=5s");
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     use(l, &last);
     for (int i = 0; i < 3; i++) {
         /* The counters differ, and the largest is on the server that forgets. */
@@ -326,7 +326,7 @@ static void fences_grow_when_any_one_server_forgets(void **state)
         use(l, &last);
         assert_false(has_vote(&t.s[i]));
         vouch(&t.s[i]); /* nobody holds a lock, so it need not wait */
-        struct lease *next = open_redlock(t.url, 8000);
+        struct lease *next = must_open(t.url, 8000);
         for (int64_t end_ms = boot_ms() + 60000; !has_vote(&t.s[i]);) {
             assert_true(boot_ms() < end_ms);
             use(next, &last);
@@ -346,22 +346,22 @@ static void a_grant_keeps_its_fence_whichever_server_is_lost(void **state)
             struct trio t;
             int64_t last = 0;
             trio_start_vouched(&t, "");
-            struct lease *l = open_redlock(t.url, 8000);
+            struct lease *l = must_open(t.url, 8000);
             struct lease_request q;
             int64_t fence;
-            for (int64_t end_ms = boot_ms() + 60000;; (void)release_again(l, &q)) {
+            for (int64_t end_ms = boot_ms() + 60000;; (void)must_release_again(l, &q)) {
                 use(l, &last);
                 set_fence(&t.s[largest], last + 1000);
                 q = asks_for(20000);
-                fence = acquire_again(l, &q).fence;
+                fence = must_acquire_again(l, &q).fence;
                 if (fence == last + 1001)
                     break; /* that server was not too slow to take part */
                 assert_true(boot_ms() < end_ms);
             }
             redis_server_kill(&t.s[lost]);
-            assert_int_equal(renew_again(l, &q).fence, fence);
-            assert_int_equal(acquire_again(l, &q).fence, fence);
-            assert_int_equal(release_again(l, &q), HF_DONE);
+            assert_int_equal(must_renew_again(l, &q).fence, fence);
+            assert_int_equal(must_acquire_again(l, &q).fence, fence);
+            assert_int_equal(must_release_again(l, &q), HF_DONE);
             lease_close(l);
             trio_stop(&t);
         }
@@ -380,16 +380,16 @@ static bool outlast_restarts(struct trio *t, struct lease *l, struct lease *riva
         for (bool back = false; !back; back = has_vote(&t->s[i]) && has_lock(&t->s[i])) {
             assert_true(boot_ms() - from_ms < 60000);
             int64_t asked_ms = boot_ms();
-            struct lease_verdict v = renew_again(l, &a);
+            struct lease_verdict v = must_renew_again(l, &a);
             bool is_late = boot_ms() - renewed_ms >= a.ttl_ms;
             if (v.result == HF_LOST && is_late)
                 return false;
             assert_int_equal(v.result, HF_DONE);
             assert_int_equal(v.fence, fence);
             renewed_ms = asked_ms;
-            enum hf_result other = acquire_again(rival, &b).result;
+            enum hf_result other = must_acquire_again(rival, &b).result;
             if (other == HF_DONE && boot_ms() - renewed_ms >= a.ttl_ms) {
-                (void)release_again(rival, &b);
+                (void)must_release_again(rival, &b);
                 return false;
             }
             assert_int_equal(other, HF_TAKEN);
@@ -397,11 +397,11 @@ static bool outlast_restarts(struct trio *t, struct lease *l, struct lease *riva
         }
         assert_true(boot_ms() - from_ms >= 3900); /* it had no vote for max_ttl */
     }
-    enum hf_result given = release_again(l, &a);
+    enum hf_result given = must_release_again(l, &a);
     if (given == HF_LOST && boot_ms() - renewed_ms >= a.ttl_ms)
         return false;
     assert_int_equal(given, HF_DONE);
-    assert_true(acquire_again(rival, &b).fence > fence);
+    assert_true(must_acquire_again(rival, &b).fence > fence);
     return true;
 }
 
@@ -410,7 +410,7 @@ static void a_lock_outlasts_restarts_of_all_servers_one_after_another(void **sta
     (void)state;
     struct trio t;
     trio_start_vouched(&t, "?max_ttl=4s");
-    struct lease *l = open_redlock(t.url, 8000), *rival = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000), *rival = must_open(t.url, 8000);
     for (int i = 0; !outlast_restarts(&t, l, rival); i++)
         assert_true(i < 10);
     lease_close(rival);

@@ -17,7 +17,7 @@ static void acquire_until_all_vote(struct lease *l, const struct lease_request *
     int64_t end_ms = boot_ms() + 30000;
     while (!(has_vote(&t->s[0]) && has_vote(&t->s[1]) && has_vote(&t->s[2]))) {
         assert_true(boot_ms() < end_ms);
-        (void)release_again(l, q);
+        (void)must_release_again(l, q);
         acquire_soon(l, q);
     }
 }
@@ -34,7 +34,7 @@ static void new_servers_take_part_after_max_ttl_unless_vouched_for(void **state)
     for (;;) { /* until they are asked while they are new */
         int64_t from_ms = boot_ms();
         trio_start(&t, "?max_ttl=3s");
-        l = open_redlock(t.url, 8000);
+        l = must_open(t.url, 8000);
         result = lease_acquire(l, &q, &v, &fault);
         if (result == HF_UNREACHABLE || boot_ms() - from_ms < 3000)
             break;
@@ -63,7 +63,7 @@ static void passwords_that_are_wrong_are_reported_and_never_shown(void **state)
     }
     snprintf(t.url, sizeof t.url, "redlock://:right-one@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
              t.s[0].port, t.s[1].port, t.s[2].port);
-    l = open_redlock(t.url, 8000); /* two of three are enough */
+    l = must_open(t.url, 8000); /* two of three are enough */
     use(l, &last);
     lease_close(l);
     snprintf(t.url, sizeof t.url, "redlock://:wrong-one@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
@@ -83,7 +83,7 @@ static void two_addresses_of_one_server_are_one_vote(void **state)
     trio_start_vouched(&t, "");
     snprintf(t.url, sizeof t.url, "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d", t.s[0].port,
              t.s[0].port, port_free(NULL));
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     struct lease_request q = asks_for(1000);
     assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "is the same server as"));
@@ -97,12 +97,12 @@ static void renewal_needs_no_memory(void **state)
     struct trio t;
     char answer[256];
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     struct lease_request q = asks_for(20000), shared = asks_for(20000), next = asks_for(20000);
     shared.mode = HF_SHARED;
     shared.key = "shared";
     shared.key_len = strlen(shared.key);
-    int64_t fence = acquire_soon(l, &q).fence, reader = acquire_again(l, &shared).fence;
+    int64_t fence = acquire_soon(l, &q).fence, reader = must_acquire_again(l, &shared).fence;
     for (int i = 0; i < 3; i++) {
         ask(&t.s[i], "CONFIG SET maxmemory 1", answer);
         assert_string_equal(answer, "+OK");
@@ -114,11 +114,11 @@ static void renewal_needs_no_memory(void **state)
     assert_int_equal(lease_acquire(l, &next, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "OOM"));
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(renew_again(l, &q).fence, fence);
-        assert_int_equal(renew_again(l, &shared).fence, reader);
+        assert_int_equal(must_renew_again(l, &q).fence, fence);
+        assert_int_equal(must_renew_again(l, &shared).fence, reader);
     }
-    assert_int_equal(release_again(l, &q), HF_DONE);
-    assert_int_equal(release_again(l, &shared), HF_DONE);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
+    assert_int_equal(must_release_again(l, &shared), HF_DONE);
     lease_close(l);
     trio_stop(&t);
 }
@@ -151,7 +151,7 @@ static void examining_reports_an_even_number_a_lost_server_and_eviction(void **s
     ask(&t.s[1], "CONFIG SET maxmemory-policy allkeys-lru", answer);
     snprintf(url, sizeof url, "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
              t.s[0].port, t.s[1].port, t.s[2].port, port_free(NULL));
-    struct lease *l = open_redlock(url, 8000);
+    struct lease *l = must_open(url, 8000);
     if (lease_examine(l, note, &n, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_true(n.even && n.eviction && n.clock && n.down);
@@ -160,7 +160,7 @@ static void examining_reports_an_even_number_a_lost_server_and_eviction(void **s
     struct lease_request q = asks_for(1000);
     acquire_until_all_vote(l, &q, &t);
     lease_close(l);
-    struct lease *fresh = open_redlock(url, 8000);
+    struct lease *fresh = must_open(url, 8000);
     n = (struct noted){0};
     if (lease_examine(fresh, note, &n, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
@@ -177,7 +177,7 @@ static void a_ttl_beyond_max_ttl_is_refused(void **state)
     struct hf_fault fault = {0};
     struct lease_verdict v;
     trio_start(&t, "?max_ttl=5s");
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     struct lease_request q = asks_for(5001);
     assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "5 s"));
@@ -204,25 +204,25 @@ static void a_user_with_the_documented_rights_can_do_everything(void **state)
     }
     snprintf(t.url, sizeof t.url, "redlock://locks:secret@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
              t.s[0].port, t.s[1].port, t.s[2].port);
-    struct lease *l = open_redlock(t.url, 8000);
+    struct lease *l = must_open(t.url, 8000);
     use(l, &last);
     struct lease_request reader = asks_for(20000), other = asks_for(20000),
                          writer = asks_for(20000);
     reader.mode = other.mode = HF_SHARED;
     writer.queue = true;
-    assert_int_equal(acquire_again(l, &reader).result, HF_DONE);
-    assert_int_equal(acquire_again(l, &other).result, HF_DONE);
-    assert_int_equal(renew_again(l, &reader).result, HF_DONE);
-    assert_int_equal(acquire_again(l, &writer).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, &reader).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &other).result, HF_DONE);
+    assert_int_equal(must_renew_again(l, &reader).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &writer).result, HF_TAKEN);
     assert_int_equal(lease_wait(l, &writer, 100, &fault), HF_DONE);
     if (lease_inspect(l, KEY, strlen(KEY), &found, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_int_equal(found.n_holders, 2);
     lease_state_close(&found);
-    assert_int_equal(release_again(l, &reader), HF_DONE);
+    assert_int_equal(must_release_again(l, &reader), HF_DONE);
     if (lease_break(l, KEY, strlen(KEY), &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
-    assert_int_equal(acquire_again(l, &writer).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &writer).result, HF_DONE);
     lease_close(l);
     trio_stop(&t);
 }

@@ -14,10 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "lease/lease.h"
 #include "ledger/ledger.h"
-#include "support/lock.h"
+#include "support/lease_calls.h"
 
 #define TTL_MS 10000
 /* What happens at once, or a second later, on a machine that has nothing else to do. */
@@ -27,7 +25,6 @@ static struct lab {
     struct temp_dir dir;
     struct clock_fake clock;
     struct lease_options options;
-    struct random random;
 } lab;
 
 static int set_up(void **state)
@@ -36,7 +33,6 @@ static int set_up(void **state)
     temp_dir_make(&lab.dir);
     clock_fake_init(&lab.clock, T0_MS * 1000);
     lab.options = (struct lease_options){.timeout_ms = 20000, .clock = &lab.clock.clock};
-    random_init_seeded(&lab.random, test_seed(7));
     return 0;
 }
 
@@ -57,46 +53,25 @@ static struct lease *open_lease(void)
     return l;
 }
 
-static void close_lease(struct lease *l) { lease_close(l); }
-
 static struct lease_request ask(const char *key)
 {
-    struct lease_request r = {
-        .key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1, .queue = true};
-    random_bytes(&lab.random, r.owner, sizeof r.owner);
+    struct lease_request r = waits(key);
+    r.ttl_ms = TTL_MS;
     return r;
-}
-
-static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    if (lease_acquire(l, r, &v, &fault) != HF_DONE)
-        fail_msg("%s", fault.msg);
-    return v;
 }
 
 static int64_t granted(struct lease *l, const struct lease_request *r)
 {
-    struct lease_verdict v = acquire(l, r);
+    struct lease_verdict v = must_acquire(l, r);
     assert_int_equal(v.result, HF_DONE);
     return v.fence;
 }
 
 static void taken(struct lease *l, const struct lease_request *r, size_t position)
 {
-    struct lease_verdict v = acquire(l, r);
+    struct lease_verdict v = must_acquire(l, r);
     assert_int_equal(v.result, HF_TAKEN);
     assert_int_equal(v.position, position);
-}
-
-static enum hf_result release(struct lease *l, const struct lease_request *r)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    if (lease_release(l, r, 1, &v, &fault) != HF_DONE)
-        fail_msg("%s", fault.msg);
-    return v.result;
 }
 
 static void advance_ms(int64_t ms) { clock_fake_advance(&lab.clock, ms * 1000); }
@@ -124,7 +99,7 @@ static enum hf_result open_result(const char *url, struct hf_fault *fault)
     struct lease *l = NULL;
     enum hf_result result = lease_open(lease_driver_for(url), url, &lab.options, &l, fault);
     if (result == HF_DONE)
-        close_lease(l);
+        lease_close(l);
     else
         assert_true(strlen(fault->msg) > 10);
     return result;
@@ -146,7 +121,7 @@ static void only_the_owner_may_read_the_file(void **state)
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
     }
-    close_lease(l);
+    lease_close(l);
 }
 
 static void what_is_no_database_is_said_to_be_none(void **state)
@@ -177,7 +152,7 @@ static void a_path_that_cannot_be_is_refused(void **state)
 static void a_file_that_may_not_be_written_is_refused(void **state)
 {
     (void)state;
-    close_lease(open_lease());
+    lease_close(open_lease());
     static const char *const endings[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < 3; i++) {
         char path[200];
@@ -236,11 +211,11 @@ static void a_removed_files_leases_are_lost_and_its_handles_share_the_next(void 
     int64_t next = granted(l, &third);
     assert_true(next > fence);
     taken(m, &other, 1);
-    assert_int_equal(release(l, &r), HF_LOST);
-    assert_int_equal(release(l, &third), HF_DONE);
+    assert_int_equal(must_release(l, &r), HF_LOST);
+    assert_int_equal(must_release(l, &third), HF_DONE);
     assert_true(granted(m, &other) > next);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 static void a_log_left_behind_does_not_get_into_the_next_file(void **state)
@@ -259,8 +234,8 @@ static void a_log_left_behind_does_not_get_into_the_next_file(void **state)
     assert_int_equal(sql("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check ="
                          " 'ok'"),
                      1);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 static void a_file_replaced_by_another_is_followed(void **state)
@@ -275,7 +250,7 @@ static void a_file_replaced_by_another_is_followed(void **state)
     struct lease *m = NULL;
     assert_int_equal(lease_open(lease_driver_for(url), url, &lab.options, &m, NULL), HF_DONE);
     granted(m, &other);
-    close_lease(m);
+    lease_close(m);
     sqlite3 *db; /* the last connection to close copies the log into the file */
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "SELECT count(*) FROM leases", NULL, NULL, NULL), SQLITE_OK);
@@ -284,9 +259,9 @@ static void a_file_replaced_by_another_is_followed(void **state)
     assert_int_equal(rename(path, lab.dir.db), 0);
     loses_soon(l, &r);
     taken(l, &r, 1);
-    assert_int_equal(release(l, &other), HF_DONE);
+    assert_int_equal(must_release(l, &other), HF_DONE);
     granted(l, &r);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void a_directory_that_went_with_the_file_is_said_and_its_return_heals(void **state)
@@ -311,7 +286,7 @@ static void a_directory_that_went_with_the_file_is_said_and_its_return_heals(voi
     assert_int_equal(lease_list(l, "", 0, NULL, NULL, &fault), HF_UNREACHABLE);
     assert_int_equal(rename(away, lab.dir.path), 0);
     granted(l, &r);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void what_a_killed_maker_left_is_taken_away(void **state)
@@ -324,7 +299,7 @@ static void what_a_killed_maker_left_is_taken_away(void **state)
             fputs("half a file", f);
             fclose(f);
         }
-        close_lease(open_lease());
+        lease_close(open_lease());
         for (size_t i = 0; i < 4; i++)
             assert_int_not_equal(access(beside(left[i]), F_OK), 0);
     }
@@ -337,7 +312,7 @@ static void fences_of_a_new_file_begin_with_the_clock(void **state)
     struct lease_request r = ask("a");
     int64_t fence = granted(l, &r);
     assert_true(fence >= T0_MS * 1000 && fence < T0_MS * 1000 + 10);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void leases_live_in_a_servers_file_beside_its_ledger(void **state)
@@ -354,8 +329,8 @@ static void leases_live_in_a_servers_file_beside_its_ledger(void **state)
     ledger_close(ledger);
     if (ledger_open(lab.dir.url, &writer, &ledger, &err) != HF_OK)
         fail_msg("%s", err.msg);
-    assert_int_equal(release(l, &r), HF_DONE);
-    close_lease(l);
+    assert_int_equal(must_release(l, &r), HF_DONE);
+    lease_close(l);
     ledger_close(ledger);
 }
 
@@ -405,7 +380,7 @@ static void a_servers_rollback_leaves_the_leases_whole(void **state)
                          " 'ok'"),
                      1);
     assert_int_equal(sql("SELECT count(*) FROM leases"), 200);
-    close_lease(l);
+    lease_close(l);
     db_close(db);
 }
 
@@ -417,20 +392,20 @@ static void last_fences_are_forgotten_after_a_day(void **state)
     struct lease *l = open_lease();
     struct lease_request old = ask("old"), new = ask("new");
     granted(l, &old);
-    assert_int_equal(release(l, &old), HF_DONE);
+    assert_int_equal(must_release(l, &old), HF_DONE);
     advance_ms(LEASE_FENCE_KEPT_MS - 1000);
     for (int i = 0; i < 300; i++) { /* some of the grants look for old entries */
         granted(l, &new);
-        assert_int_equal(release(l, &new), HF_DONE);
+        assert_int_equal(must_release(l, &new), HF_DONE);
     }
     assert_int_equal(sql("SELECT count(*) FROM lease_fences"), 2);
     advance_ms(2000);
     for (int i = 0; i < 300; i++) {
         granted(l, &new);
-        assert_int_equal(release(l, &new), HF_DONE);
+        assert_int_equal(must_release(l, &new), HF_DONE);
     }
     assert_int_equal(sql("SELECT count(*) FROM lease_fences"), 1);
-    close_lease(l);
+    lease_close(l);
 }
 
 /* Whoever locks every name once must not pay for the names before: old entries go slice by slice.
@@ -446,7 +421,7 @@ static void remembering_many_names_stays_cheap_and_old_ones_are_swept(void **sta
             (void)snprintf(name, sizeof name, "%d-%d", day, i);
             struct lease_request r = ask(name);
             granted(l, &r);
-            assert_int_equal(release(l, &r), HF_DONE);
+            assert_int_equal(must_release(l, &r), HF_DONE);
         }
         advance_ms(LEASE_FENCE_KEPT_MS + 1000);
     }
@@ -454,10 +429,10 @@ static void remembering_many_names_stays_cheap_and_old_ones_are_swept(void **sta
     struct lease_request r = ask("one");
     for (int i = 0; i < many; i++) {
         granted(l, &r);
-        assert_int_equal(release(l, &r), HF_DONE);
+        assert_int_equal(must_release(l, &r), HF_DONE);
     }
     assert_int_equal(sql("SELECT count(*) FROM lease_fences"), 1);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void fences_grow_over_reopening_and_over_names(void **state)
@@ -471,9 +446,9 @@ static void fences_grow_over_reopening_and_over_names(void **state)
             int64_t fence = granted(l, &r);
             assert_true(fence > last);
             last = fence;
-            assert_int_equal(release(l, &r), HF_DONE);
+            assert_int_equal(must_release(l, &r), HF_DONE);
         }
-        close_lease(l);
+        lease_close(l);
     }
     assert_int_equal(sql("SELECT count(*) FROM leases"), 0);
     assert_int_equal(sql("SELECT count(*) FROM shared_state"), 1);
@@ -486,12 +461,12 @@ static void a_boot_that_lost_the_last_grants_repeats_no_fence(void **state)
     struct lease *l = open_lease();
     struct lease_request r = ask("a");
     int64_t last = granted(l, &r);
-    close_lease(l);
+    lease_close(l);
     sql("UPDATE shared_state SET boot = 'another', next = 1");
     sql("DELETE FROM leases");
     l = open_lease();
     assert_true(granted(l, &r) > last);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void a_block_of_fences_is_reserved_before_one_is_given(void **state)
@@ -506,11 +481,11 @@ static void a_block_of_fences_is_reserved_before_one_is_given(void **state)
         assert_true(fence > last);
         assert_true(sql("SELECT reserved FROM shared_state") > fence);
         last = fence;
-        release(i % 2 ? m : l, &r);
+        must_release(i % 2 ? m : l, &r);
     }
     assert_true(sql("SELECT reserved - next FROM shared_state") > 10000);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 /* ---- time ---- */
@@ -532,9 +507,9 @@ static void the_wall_clock_being_set_moves_no_lease(void **state)
     taken(n, &other, 1);
     advance_ms(2000);
     granted(n, &other);
-    close_lease(l);
-    close_lease(m);
-    close_lease(n);
+    lease_close(l);
+    lease_close(m);
+    lease_close(n);
 }
 
 static void a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl(void **state)
@@ -543,7 +518,7 @@ static void a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl(voi
     struct lease *l = open_lease();
     struct lease_request r = ask("a"), other = ask("a");
     granted(l, &r);
-    close_lease(l);
+    lease_close(l);
     sql("UPDATE shared_state SET boot = 'another'");
     clock_fake_step(&lab.clock, -INT64_C(86400) * 1000000);
     l = open_lease();
@@ -552,7 +527,7 @@ static void a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl(voi
     taken(l, &other, 1);
     advance_ms(TTL_MS - 3000);
     granted(l, &other);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void an_expired_lease_is_lost_and_passes_on(void **state)
@@ -570,9 +545,9 @@ static void an_expired_lease_is_lost_and_passes_on(void **state)
     advance_ms(TTL_MS);
     assert_int_equal(lease_renew(l, &a, 1, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_LOST);
-    assert_int_equal(release(l, &a), HF_LOST);
+    assert_int_equal(must_release(l, &a), HF_LOST);
     assert_true(granted(l, &b) > fence);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void rows_of_abandoned_names_are_swept(void **state)
@@ -591,7 +566,7 @@ static void rows_of_abandoned_names_are_swept(void **state)
     granted(l, &r);
     assert_int_equal(sql("SELECT count(*) FROM leases"), 1);
     assert_int_equal(sql("SELECT count(*) FROM lease_waiters"), 0);
-    close_lease(l);
+    lease_close(l);
 }
 
 /* ---- the queue ---- */
@@ -610,15 +585,15 @@ static void waiters_are_served_by_priority_and_then_in_order(void **state)
     struct lease_request barge = ask("a");
     barge.queue = false;
     taken(m, &barge, 0);
-    assert_int_equal(release(l, &h), HF_DONE);
+    assert_int_equal(must_release(l, &h), HF_DONE);
     taken(l, &w1, 2);
     granted(m, &urgent);
-    assert_int_equal(release(m, &urgent), HF_DONE);
+    assert_int_equal(must_release(m, &urgent), HF_DONE);
     granted(l, &w1);
-    assert_int_equal(release(l, &w1), HF_DONE);
+    assert_int_equal(must_release(l, &w1), HF_DONE);
     granted(l, &w2);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 static void a_head_that_does_not_claim_its_turn_is_passed_over_and_keeps_its_place(void **state)
@@ -630,7 +605,7 @@ static void a_head_that_does_not_claim_its_turn_is_passed_over_and_keeps_its_pla
     taken(l, &dead, 1);
     taken(l, &w, 2);
     taken(l, &last, 3);
-    assert_int_equal(release(l, &h), HF_DONE);
+    assert_int_equal(must_release(l, &h), HF_DONE);
     advance_ms(WAITER_CLAIM_MS - 1);
     taken(l, &w, 2);
     advance_ms(1);
@@ -638,10 +613,10 @@ static void a_head_that_does_not_claim_its_turn_is_passed_over_and_keeps_its_pla
     taken(l, &last, 1);
     taken(l, &dead, 1); /* it asks again, and so counts again */
     taken(l, &last, 2);
-    assert_int_equal(release(l, &w), HF_DONE);
+    assert_int_equal(must_release(l, &w), HF_DONE);
     taken(l, &last, 2);
     granted(l, &dead);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void each_of_several_dead_waiters_delays_the_next_by_one_turn(void **state)
@@ -662,7 +637,7 @@ static void each_of_several_dead_waiters_delays_the_next_by_one_turn(void **stat
         advance_ms(WAITER_CLAIM_MS);
     }
     granted(l, &w);
-    close_lease(l);
+    lease_close(l);
 }
 
 /* A turn is not a lease. */
@@ -675,13 +650,13 @@ static void a_request_that_does_not_queue_takes_a_free_lock_and_costs_nobody_a_t
     granted(l, &h);
     taken(l, &w, 1);
     taken(l, &next, 2);
-    assert_int_equal(release(l, &h), HF_DONE);
+    assert_int_equal(must_release(l, &h), HF_DONE);
     granted(l, &now);
     advance_ms(WAITER_CLAIM_MS); /* its turn was taken back, so this is not held against it */
-    assert_int_equal(release(l, &now), HF_DONE);
+    assert_int_equal(must_release(l, &now), HF_DONE);
     taken(l, &next, 2);
     granted(l, &w);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void a_silent_place_is_dropped(void **state)
@@ -695,10 +670,10 @@ static void a_silent_place_is_dropped(void **state)
     taken(l, &w, 2);
     advance_ms(1);
     taken(l, &w, 1);
-    assert_int_equal(release(l, &h), HF_DONE);
+    assert_int_equal(must_release(l, &h), HF_DONE);
     granted(l, &w);
     assert_int_equal(sql("SELECT count(*) FROM lease_waiters"), 0);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void shared_ones_wait_behind_an_exclusive_one(void **state)
@@ -710,15 +685,15 @@ static void shared_ones_wait_behind_an_exclusive_one(void **state)
     assert_true(granted(l, &s1) < granted(l, &s2));
     taken(l, &x, 1);
     taken(l, &s3, 2);
-    release(l, &s1);
+    must_release(l, &s1);
     taken(l, &x, 1);
-    release(l, &s2);
+    must_release(l, &s2);
     taken(l, &s3, 2);
     granted(l, &x);
     taken(l, &s3, 1);
-    release(l, &x);
+    must_release(l, &x);
     granted(l, &s3);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void slots_bound_the_holders_and_all_must_agree(void **state)
@@ -734,9 +709,9 @@ static void slots_bound_the_holders_and_all_must_agree(void **state)
         assert_int_equal(v.result, i < 3 ? HF_DONE : HF_TAKEN);
     }
     assert_int_equal(lease_acquire(l, &odd, &v, NULL), HF_BAD_REQUEST);
-    release(l, &r[1]);
+    must_release(l, &r[1]);
     granted(l, &r[3]);
-    close_lease(l);
+    lease_close(l);
 }
 
 struct sought {
@@ -770,7 +745,7 @@ static void examining_tells_who_may_write_and_what_a_reboot_empties(void **state
     assert_finding(l, "rights", HF_NOTE);
     assert_int_equal(chmod(lab.dir.db, 0666), 0);
     assert_finding(l, "rights", HF_WARNING);
-    close_lease(l);
+    lease_close(l);
     if (statfs("/dev/shm", &fs) != 0 || fs.f_type != TMPFS_MAGIC)
         return;
     char url[] = "sqlite:/dev/shm/holdfast-test-XXXXXX", *path = strchr(url, ':') + 1;
@@ -779,7 +754,7 @@ static void examining_tells_who_may_write_and_what_a_reboot_empties(void **state
     close(fd);
     assert_int_equal(lease_open(lease_driver_for(url), url, &lab.options, &l, NULL), HF_DONE);
     assert_finding(l, "file system", HF_NOTE);
-    close_lease(l);
+    lease_close(l);
     static const char *const endings[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < 3; i++) {
         char file[64];
@@ -820,7 +795,7 @@ static void names_are_listed_in_order_by_prefix(void **state)
     buf_char(&b, '\0');
     assert_int_equal(strlen(b.data), 600 * 5 + strlen("a aa ab ac\xc3\xbf b "));
     buf_close(&b);
-    close_lease(l);
+    lease_close(l);
 }
 
 static void inspecting_shows_holders_and_waiters_in_order(void **state)
@@ -849,9 +824,9 @@ static void inspecting_shows_holders_and_waiters_in_order(void **state)
     free(st.holders);
     free(st.waiters);
     assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
-    assert_int_equal(release(l, &h), HF_LOST);
+    assert_int_equal(must_release(l, &h), HF_LOST);
     assert_true(granted(l, &v) > fence);
-    close_lease(l);
+    lease_close(l);
 }
 
 /* A waiter that is not near the head neither writes nor waits for writers: otherwise a queue of a
@@ -878,9 +853,9 @@ static void those_far_back_in_a_long_line_wait_for_no_writer(void **state)
     taken(l, &line[LINE - 1], LINE); /* it has asked; the others have fallen silent */
     advance_ms(3000);
     taken(l, &line[LINE - 1], 1);
-    assert_int_equal(release(l, &held), HF_DONE);
+    assert_int_equal(must_release(l, &held), HF_DONE);
     granted(l, &line[LINE - 1]);
-    close_lease(l);
+    lease_close(l);
 }
 
 /* ---- several processes ---- */
@@ -904,7 +879,7 @@ static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
     sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     sqlite3_close(db);
     granted(l, &r);
-    close_lease(l);
+    lease_close(l);
 }
 
 /* Children open their own handles; the parent has none open when it forks. */
@@ -914,7 +889,6 @@ static pid_t child(void (*run)(int), int number)
     assert_true(pid >= 0);
     if (pid == 0) {
         lab.options.clock = &clock_system;
-        random_init_system(&lab.random);
         run(number);
         _exit(0);
     }
@@ -957,7 +931,7 @@ static void count_under_the_lock(int number)
         close(fd);
         must(lease_release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
     }
-    close_lease(l);
+    lease_close(l);
 }
 
 static void processes_exclude_each_other_and_fences_follow_the_grants(void **state)
@@ -1047,14 +1021,14 @@ static void a_killed_holders_lock_passes_at_its_expiry(void **state)
     struct lease *l = open_lease();
     struct lease_request r = ask("a");
     int64_t began = clock_monotonic_us(&clock_system);
-    struct lease_verdict v = acquire(l, &r);
+    struct lease_verdict v = must_acquire(l, &r);
     assert_int_equal(v.result, HF_TAKEN);
     assert_true(v.remaining_ms > 0 && v.remaining_ms <= PASSES_MS);
     assert_int_equal(lease_wait(l, &r, 60000, NULL), HF_DONE);
     granted(l, &r);
     int64_t us = clock_monotonic_us(&clock_system) - began;
     assert_true(us >= v.remaining_ms * 1000 - 1000 && us < PASSES_MS * 1000 + SOON_US);
-    close_lease(l);
+    lease_close(l);
 }
 
 #define NEWCOMERS 64
@@ -1078,7 +1052,7 @@ static void open_and_close(int number)
             _exit(1);
         }
     }
-    close_lease(l);
+    lease_close(l);
 }
 
 static void many_may_open_a_new_file_at_once(void **state)
@@ -1120,13 +1094,13 @@ static void waiting_keeps_the_place_and_ends_when_the_holder_does(void **state)
     assert_true(!is_written || clock_monotonic_us(&clock_system) - from > 1000000); /* so soon */
     assert_int_equal(lease_wait(m, &w, 1500, NULL), HF_DONE);
     assert_true(sql("SELECT seen_at FROM lease_waiters") >= placed + 1000);
-    release(l, &h);
+    must_release(l, &h);
     int64_t began = clock_monotonic_us(&clock_system);
     assert_int_equal(lease_wait(m, &w, 60000, NULL), HF_DONE);
     assert_true(clock_monotonic_us(&clock_system) - began < SOON_US);
     granted(m, &w);
-    close_lease(l);
-    close_lease(m);
+    lease_close(l);
+    lease_close(m);
 }
 
 static void wait_for_it(int number)
@@ -1144,7 +1118,7 @@ static void wait_for_it(int number)
         must(lease_wait(l, &r, 20000, NULL) == HF_DONE);
     }
     must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
-    close_lease(l);
+    lease_close(l);
 }
 
 static int64_t told(void)
@@ -1194,7 +1168,7 @@ static void pass_on(int number)
         must(v.result == HF_DONE);
         must(lease_release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
     }
-    close_lease(l);
+    lease_close(l);
 }
 
 static int64_t pass_on_together(void)

@@ -18,14 +18,14 @@ static struct zookeeper_server server;
 static void a_stopped_holder_loses_its_lease_and_finds_out(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease *l = must_open(server.url, 10000);
     struct zk_process p;
     struct lease_verdict v;
     zk_process_start(&p, server.url, "stopped", 8000);
     int64_t fence = zk_process_await(&p, "held", 20000);
     zk_process_await(&p, "renewed", 20000); /* it renews, and so it holds the lock for longer */
     struct lease_request q = zk_asks("stopped", 30000, true);
-    assert_int_equal(zk_must_acquire(l, &q).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, &q).result, HF_TAKEN);
     kill(p.pid, SIGSTOP);
     int64_t took_ms = zk_wait_for(l, &q, 30000, &v);
     assert_true(took_ms > 2000); /* its session lasts for 8000 ms after its last transaction */
@@ -36,7 +36,7 @@ static void a_stopped_holder_loses_its_lease_and_finds_out(void **state)
     while (zk_process_read(&p, 20000) && strcmp(p.line, "lost") != 0)
         assert_string_not_equal(p.line, "renewed");
     assert_string_equal(p.line, "lost");
-    assert_int_equal(zk_must_release(l, &q), HF_DONE);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
     zk_process_kill(&p);
     lease_close(l);
 }
@@ -45,22 +45,22 @@ static void a_killed_waiter_is_passed_although_its_session_lives(void **state)
 {
     (void)state;
     int64_t best_ms = INT64_MAX;
-    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease *l = must_open(server.url, 10000);
     for (int i = 0; i < 4 && best_ms > WAITER_TURN_MAX_MS + 100; i++) {
         char key[32];
         snprintf(key, sizeof key, "killed-%d", i);
         struct lease_request holder = zk_asks(key, 60000, false), next = zk_asks(key, 60000, true);
         struct zk_process p;
         struct lease_verdict v;
-        assert_int_equal(zk_must_acquire(l, &holder).result, HF_DONE);
+        assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
         zk_process_start(&p, server.url, key, 60000); /* its session outlives the test */
         zk_process_await(&p, "waits", 20000);
-        assert_int_equal(zk_must_acquire(l, &next).position, 2);
+        assert_int_equal(must_acquire_again(l, &next).position, 2);
         zk_process_kill(&p);
-        assert_int_equal(zk_must_release(l, &holder), HF_DONE);
+        assert_int_equal(must_release_again(l, &holder), HF_DONE);
         int64_t took_ms = zk_wait_for(l, &next, 20000, &v);
         best_ms = took_ms < best_ms ? took_ms : best_ms;
-        assert_int_equal(zk_must_release(l, &next), HF_DONE);
+        assert_int_equal(must_release_again(l, &next), HF_DONE);
     }
     assert_true(best_ms <= WAITER_TURN_MAX_MS + 100); /* the claim itself takes a while, too */
     lease_close(l);
@@ -69,21 +69,20 @@ static void a_killed_waiter_is_passed_although_its_session_lives(void **state)
 static void leases_of_one_open_end_with_its_last_handle(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(server.url, 10000), *first = zk_must_open(server.url, 10000),
-                 *second;
+    struct lease *l = must_open(server.url, 10000), *first = must_open(server.url, 10000), *second;
     struct lease_request a = zk_asks("handles", 60000, false), b = zk_asks("handles", 60000, false);
     assert_int_equal(lease_clone(first, &second, NULL), HF_DONE);
-    assert_int_equal(zk_must_acquire(first, &a).result, HF_DONE);
+    assert_int_equal(must_acquire_again(first, &a).result, HF_DONE);
     lease_close(first);
-    assert_int_equal(zk_must_acquire(l, &b).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, &b).result, HF_TAKEN);
     struct lease_verdict v;
     assert_int_equal(lease_renew(second, &a, 1, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_DONE);
     lease_close(second);
-    int64_t end_ms = zk_now_ms() + 20000; /* long before its TTL */
-    while (zk_must_acquire(l, &b).result != HF_DONE)
-        assert_true(zk_now_ms() < end_ms);
-    assert_int_equal(zk_must_release(l, &b), HF_DONE);
+    int64_t end_ms = boot_ms() + 20000; /* long before its TTL */
+    while (must_acquire_again(l, &b).result != HF_DONE)
+        assert_true(boot_ms() < end_ms);
+    assert_int_equal(must_release_again(l, &b), HF_DONE);
     lease_close(l);
 }
 
@@ -100,14 +99,14 @@ static void a_ttl_beyond_the_servers_limits_is_cut_or_refused(void **state)
     (void)state;
     struct zookeeper_server strict = {.session_min_ms = 12500, .session_max_ms = 15500};
     assert_true(zookeeper_server_start(&strict));
-    struct lease *l = zk_must_open(strict.url, 10000), *other;
+    struct lease *l = must_open(strict.url, 10000), *other;
     struct lease_request q = zk_asks("negotiated", 60000, false);
-    struct lease_verdict v = zk_must_acquire(l, &q);
+    struct lease_verdict v = must_acquire_again(l, &q);
     assert_int_equal(v.result, HF_DONE);
     assert_in_range(v.remaining_ms, 1000, 15500);
     assert_int_equal(lease_renew(l, &q, 1, &v, NULL), HF_DONE);
     assert_in_range(v.remaining_ms, 1000, 15500);
-    assert_int_equal(zk_must_release(l, &q), HF_DONE);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
     struct hf_fault fault = {0};
     q = zk_asks("negotiated", 1000, false);
     assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_BAD_REQUEST);
@@ -127,15 +126,15 @@ static void a_ttl_beyond_the_servers_limits_is_cut_or_refused(void **state)
 static void leases_of_many_ttls_share_few_sessions(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request q[20];
     char keys[20][32];
     for (int i = 0; i < 20; i++) {
         snprintf(keys[i], sizeof keys[i], "ttl-%d", i);
         q[i] = zk_asks(keys[i], 10000 + 1000 * i, false);
-        int64_t from_ms = zk_now_ms();
-        struct lease_verdict v = zk_must_acquire(l, &q[i]);
-        int64_t passed_ms = zk_now_ms() - from_ms;
+        int64_t from_ms = boot_ms();
+        struct lease_verdict v = must_acquire_again(l, &q[i]);
+        int64_t passed_ms = boot_ms() - from_ms;
         assert_int_equal(v.result, HF_DONE);
         assert_in_range(v.remaining_ms, passed_ms < 7000 ? 7000 - passed_ms : 0, 10000 + 1000 * i);
     }
@@ -145,7 +144,7 @@ static void leases_of_many_ttls_share_few_sessions(void **state)
     assert_non_null(connections);
     assert_in_range(strtol(connections + 13, NULL, 10), 1, 12);
     for (int i = 0; i < 20; i++)
-        assert_int_equal(zk_must_release(l, &q[i]), HF_DONE);
+        assert_int_equal(must_release_again(l, &q[i]), HF_DONE);
     lease_close(l);
 }
 
@@ -161,21 +160,21 @@ static void other_users_can_neither_take_nor_break_a_lock(void **state)
     (void)state;
     char url[128];
     url_of("anna:sesame", url);
-    struct lease *l = zk_must_open(url, 10000), *other;
+    struct lease *l = must_open(url, 10000), *other;
     struct lease_request q = zk_asks("digest", 10000, false);
-    assert_int_equal(zk_must_acquire(l, &q).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
     static const char *const users[] = {"anna:barley", "bert:sesame"};
     for (int i = 0; i < 2; i++) {
         struct hf_fault fault;
         url_of(users[i], url);
-        assert_int_equal(zk_try_open(url, 20000, &other, &fault), HF_UNREACHABLE);
+        assert_int_equal(try_open(url, 20000, &other, &fault), HF_UNREACHABLE);
         assert_non_null(strstr(fault.msg, "credentials"));
         assert_null(strstr(fault.msg, strchr(users[i], ':') + 1));
     }
     struct hf_fault fault;
     snprintf(url, sizeof url, "%s/rights", server.url);
-    assert_int_equal(zk_try_open(url, 20000, &other, &fault), HF_UNREACHABLE);
-    assert_int_equal(zk_must_release(l, &q), HF_DONE);
+    assert_int_equal(try_open(url, 20000, &other, &fault), HF_UNREACHABLE);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
     lease_close(l);
 }
 
@@ -217,9 +216,9 @@ static int64_t packets(void)
 static void a_release_wakes_one_waiter_and_not_the_herd(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request holder = zk_asks("herd", 60000, false);
-    assert_int_equal(zk_must_acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
     static struct sleeper sleepers[WAITERS];
     for (int i = 0; i < WAITERS; i++) {
         sleepers[i].q = zk_asks("herd", 60000, true);
@@ -227,19 +226,19 @@ static void a_release_wakes_one_waiter_and_not_the_herd(void **state)
         assert_int_equal(pthread_create(&sleepers[i].thread, NULL, sleeper_run, &sleepers[i]), 0);
     }
     struct lease_state s = {0};
-    for (int64_t end_ms = zk_now_ms() + 30000; s.n_waiters < WAITERS && zk_now_ms() < end_ms;) {
+    for (int64_t end_ms = boot_ms() + 30000; s.n_waiters < WAITERS && boot_ms() < end_ms;) {
         lease_state_close(&s);
-        s = zk_must_inspect(l, "herd");
+        s = must_inspect(l, "herd");
     }
     assert_int_equal(s.n_waiters, WAITERS);
     lease_state_close(&s);
-    int64_t before = packets(), from_ms = zk_now_ms();
-    assert_int_equal(zk_must_release(l, &holder), HF_DONE);
+    int64_t before = packets(), from_ms = boot_ms();
+    assert_int_equal(must_release_again(l, &holder), HF_DONE);
     for (int i = 0; i < WAITERS; i++) {
         pthread_join(sleepers[i].thread, NULL);
         lease_close(sleepers[i].l);
     }
-    int64_t took_ms = zk_now_ms() - from_ms, sent = packets() - before;
+    int64_t took_ms = boot_ms() - from_ms, sent = packets() - before;
     print_message("%d hand-overs: %d ms, %d requests\n", WAITERS, (int)took_ms, (int)sent);
     /* A herd would take WAITERS * WAITERS / 2 = 450 requests or more. */
     int64_t looks = took_ms / 25; /* ten per second and place, divided by the place */
@@ -252,16 +251,16 @@ static void a_release_wakes_one_waiter_and_not_the_herd(void **state)
 static void nothing_but_empty_containers_is_left(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request a = zk_asks("left", 10000, false), r = zk_asks("left", 10000, false);
     r.mode = HF_SHARED;
-    assert_int_equal(zk_must_acquire(l, &r).result, HF_DONE);
-    assert_int_equal(zk_must_release(l, &r), HF_DONE);
-    assert_int_equal(zk_must_acquire(l, &a).result, HF_DONE); /* over the container of readers */
-    assert_int_equal(zk_must_acquire(l, &r).result, HF_TAKEN);
-    assert_int_equal(zk_must_release(l, &a), HF_DONE);
-    assert_int_equal(zk_must_acquire(l, &r).result, HF_DONE);
-    assert_int_equal(zk_must_release(l, &r), HF_DONE);
+    assert_int_equal(must_acquire_again(l, &r).result, HF_DONE);
+    assert_int_equal(must_release_again(l, &r), HF_DONE);
+    assert_int_equal(must_acquire_again(l, &a).result, HF_DONE); /* over the container of readers */
+    assert_int_equal(must_acquire_again(l, &r).result, HF_TAKEN);
+    assert_int_equal(must_release_again(l, &a), HF_DONE);
+    assert_int_equal(must_acquire_again(l, &r).result, HF_DONE);
+    assert_int_equal(must_release_again(l, &r), HF_DONE);
     lease_close(l);
     char answer[8192];
     for (int i = 0; i < 3000; i++) { /* the server ends the session a moment later */

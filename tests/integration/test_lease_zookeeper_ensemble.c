@@ -42,21 +42,21 @@ static void a_lease_survives_the_loss_of_any_one_server(void **state)
             usleep(20000);
         zk_process_await(&p, "renewed", 20000);
     }
-    struct lease *l = zk_must_open(url, TIMEOUT_MS);
+    struct lease *l = must_open(url, TIMEOUT_MS);
     struct lease_request q = zk_asks("survives", TTL_MS, true);
-    struct lease_verdict v = zk_must_acquire(l, &q);
+    struct lease_verdict v = must_acquire_again(l, &q);
     assert_int_equal(v.result, HF_TAKEN);
     zk_process_kill(&p);
     assert_true(zk_wait_for(l, &q, 30000, &v) < 2 * TTL_MS + 2000);
     assert_true(v.fence > fence);
-    assert_int_equal(zk_must_release(l, &q), HF_DONE);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
     lease_close(l);
 }
 
 static void without_a_majority_nothing_is_granted_and_then_it_goes_on(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(url, TIMEOUT_MS), *other;
+    struct lease *l = must_open(url, TIMEOUT_MS), *other;
     struct lease_request q = zk_asks("majority", TTL_MS, false);
     struct lease_verdict v;
     struct hf_fault fault = {0};
@@ -66,15 +66,15 @@ static void without_a_majority_nothing_is_granted_and_then_it_goes_on(void **sta
     assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
     for (int i = 0; i < 500 && zookeeper_ensemble_serving(servers, SERVERS) > 0; i++)
         usleep(20000); /* until the last one has noticed */
-    assert_int_equal(zk_try_open(url, TIMEOUT_MS, &other, &fault), HF_UNREACHABLE);
+    assert_int_equal(try_open(url, TIMEOUT_MS, &other, &fault), HF_UNREACHABLE);
     print_message("%s\n", fault.msg);
     assert_non_null(strstr(fault.msg, "quorum"));
     zookeeper_server_again(&servers[0]);
     zookeeper_server_again(&servers[1]);
-    int64_t end_ms = zk_now_ms() + 60000;
+    int64_t end_ms = boot_ms() + 60000;
     while (lease_acquire(l, &q, &v, NULL) != HF_DONE || v.result != HF_DONE)
-        assert_true(zk_now_ms() < end_ms);
-    assert_int_equal(zk_must_release(l, &q), HF_DONE);
+        assert_true(boot_ms() < end_ms);
+    assert_int_equal(must_release_again(l, &q), HF_DONE);
     lease_close(l);
 }
 
@@ -97,7 +97,7 @@ struct contender {
 static void believe(int id, int64_t deadline_ms, int64_t fence)
 {
     pthread_mutex_lock(&belief.mutex);
-    int64_t now_ms = zk_now_ms();
+    int64_t now_ms = boot_ms();
     if (now_ms < deadline_ms) { /* a grant that arrives late is none */
         belief.overlaps += belief.holder != 0 && now_ms < belief.deadline_ms;
         belief.disorders += fence <= belief.last_fence;
@@ -120,13 +120,13 @@ static void disbelieve(int id)
 static void *contender_run(void *arg)
 {
     struct contender *c = arg;
-    struct lease *l = zk_must_open(url, TIMEOUT_MS);
-    while (zk_now_ms() < c->end_ms) {
+    struct lease *l = must_open(url, TIMEOUT_MS);
+    while (boot_ms() < c->end_ms) {
         struct lease_request q = zk_asks("contended", TTL_MS, true);
         struct lease_verdict v = {.result = HF_TAKEN};
         int64_t sent_ms = 0;
-        while (zk_now_ms() < c->end_ms) {
-            sent_ms = zk_now_ms();
+        while (boot_ms() < c->end_ms) {
+            sent_ms = boot_ms();
             if (lease_acquire(l, &q, &v, NULL) == HF_DONE && v.result == HF_DONE)
                 break;
             v.result = HF_TAKEN;
@@ -164,14 +164,14 @@ static void no_two_hold_while_servers_are_killed_and_stopped(void **state)
     (void)state;
     struct random random;
     random_init_seeded(&random, test_seed(7));
-    int64_t end_ms = zk_now_ms() + 1000 * seconds;
+    int64_t end_ms = boot_ms() + 1000 * seconds;
     struct contender contenders[FAMILIES];
     for (int i = 0; i < FAMILIES; i++) {
         contenders[i] = (struct contender){.id = i + 1, .end_ms = end_ms};
         assert_int_equal(pthread_create(&contenders[i].thread, NULL, contender_run, &contenders[i]),
                          0);
     }
-    while (zk_now_ms() < end_ms - 10000)
+    while (boot_ms() < end_ms - 10000)
         disturb(&random);
     for (int i = 0; i < FAMILIES; i++)
         pthread_join(contenders[i].thread, NULL);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "lease/zookeeper/handle.h"
-#include "support/lock.h"
 #include "support/port.h"
 #include "support/proxy.h"
 
@@ -23,7 +22,7 @@ static struct lease *open_through(struct relay **ret_proxy, int64_t timeout_ms)
     char url[64];
     *ret_proxy = proxy_start(server.port);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", relay_port(*ret_proxy));
-    return zk_must_open(url, timeout_ms);
+    return must_open(url, timeout_ms);
 }
 
 /* ---- answers that do not come ---- */
@@ -34,27 +33,27 @@ static void a_place_whose_answer_was_lost_is_given_up(void **state)
 {
     (void)state;
     struct relay *proxy;
-    struct lease *l = zk_must_open(server.url, 10000), *cut = open_through(&proxy, 10000);
+    struct lease *l = must_open(server.url, 10000), *cut = open_through(&proxy, 10000);
     struct lease_request holder = zk_asks("lost place", 60000, false);
     struct lease_request waiter = zk_asks("lost place", 60000, true);
     struct lease_verdict v;
-    assert_int_equal(zk_must_acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
     relay_lose_only(proxy, "/@w-");
     relay_set(proxy, RELAY_CUT);
     assert_int_equal(lease_acquire(cut, &waiter, &v, NULL), HF_UNKNOWN);
     relay_set(proxy, RELAY_PASS);
-    struct lease_state s = zk_must_inspect(l, "lost place");
+    struct lease_state s = must_inspect(l, "lost place");
     assert_int_equal(s.n_waiters, 1); /* one node, not none and not two */
     lease_state_close(&s);
     size_t n = 1;
-    for (int64_t end_ms = zk_now_ms() + WAITER_SILENT_MS + 30000; n > 0;) {
-        assert_true(zk_now_ms() < end_ms);
+    for (int64_t end_ms = boot_ms() + WAITER_SILENT_MS + 30000; n > 0;) {
+        assert_true(boot_ms() < end_ms);
         usleep(50000);
-        s = zk_must_inspect(l, "lost place");
+        s = must_inspect(l, "lost place");
         n = s.n_waiters;
         lease_state_close(&s);
     }
-    assert_int_equal(zk_must_release(l, &holder), HF_DONE);
+    assert_int_equal(must_release_again(l, &holder), HF_DONE);
     lease_close(cut);
     lease_close(l);
     relay_stop(proxy);
@@ -64,33 +63,33 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
 {
     (void)state;
     struct relay *proxy;
-    struct lease *l = zk_must_open(server.url, 10000), *cut = open_through(&proxy, 2000);
+    struct lease *l = must_open(server.url, 10000), *cut = open_through(&proxy, 2000);
     struct lease_request a = zk_asks("expired", 6000, false), b = zk_asks("expired", 10000, true);
     struct lease_verdict v, w;
     enum hf_result result;
-    int64_t sent_ms, begun_ms = zk_now_ms();
+    int64_t sent_ms, begun_ms = boot_ms();
     do { /* until the answer comes in time */
-        assert_true(zk_now_ms() - begun_ms < 30000);
-        assert_int_equal(zk_must_acquire(cut, &a).result, HF_DONE);
-        sent_ms = zk_now_ms();
+        assert_true(boot_ms() - begun_ms < 30000);
+        assert_int_equal(must_acquire_again(cut, &a).result, HF_DONE);
+        sent_ms = boot_ms();
         result = lease_renew(cut, &a, 1, &v, NULL);
     } while (result != HF_DONE || v.result != HF_DONE);
     int64_t deadline_ms = sent_ms + v.remaining_ms;
     relay_set(proxy, RELAY_HOLD); /* the server hears nothing either */
     assert_int_not_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
     zk_wait_for(l, &b, 30000, &w);
-    assert_true(zk_now_ms() >= deadline_ms);
+    assert_true(boot_ms() >= deadline_ms);
     relay_set(proxy, RELAY_PASS);
     result = HF_UNREACHABLE;
-    for (int64_t end_ms = zk_now_ms() + 30000; result != HF_DONE && zk_now_ms() < end_ms;)
+    for (int64_t end_ms = boot_ms() + 30000; result != HF_DONE && boot_ms() < end_ms;)
         result = lease_renew(cut, &a, 1, &v, NULL);
     assert_int_equal(result, HF_DONE);
     assert_int_equal(v.result, HF_LOST);
     /* The handle works again, with a new session. */
     struct lease_request c = zk_asks("after", 20000, false);
-    assert_int_equal(zk_must_acquire(cut, &c).result, HF_DONE);
-    assert_int_equal(zk_must_release(cut, &c), HF_DONE);
-    assert_int_equal(zk_must_release(l, &b), HF_DONE);
+    assert_int_equal(must_acquire_again(cut, &c).result, HF_DONE);
+    assert_int_equal(must_release_again(cut, &c), HF_DONE);
+    assert_int_equal(must_release_again(l, &b), HF_DONE);
     lease_close(cut);
     lease_close(l);
     relay_stop(proxy);
@@ -99,9 +98,9 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
 static void a_server_that_was_killed_keeps_its_leases(void **state)
 {
     (void)state;
-    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request a = zk_asks("restart", 30000, false), b = zk_asks("restart", 30000, false);
-    struct lease_verdict v = zk_must_acquire(l, &a);
+    struct lease_verdict v = must_acquire_again(l, &a);
     int64_t fence = v.fence;
     zookeeper_server_kill(&server);
     zookeeper_server_again(&server);
@@ -111,10 +110,10 @@ static void a_server_that_was_killed_keeps_its_leases(void **state)
     assert_int_equal(result, HF_DONE);
     assert_int_equal(v.result, HF_DONE);
     assert_int_equal(v.fence, fence);
-    assert_int_equal(zk_must_acquire(l, &b).result, HF_TAKEN);
-    assert_int_equal(zk_must_release(l, &a), HF_DONE);
-    assert_true(zk_must_acquire(l, &b).fence > fence);
-    assert_int_equal(zk_must_release(l, &b), HF_DONE);
+    assert_int_equal(must_acquire_again(l, &b).result, HF_TAKEN);
+    assert_int_equal(must_release_again(l, &a), HF_DONE);
+    assert_true(must_acquire_again(l, &b).fence > fence);
+    assert_int_equal(must_release_again(l, &b), HF_DONE);
     lease_close(l);
 }
 
@@ -130,13 +129,13 @@ static void *resume_later(void *arg)
 static void a_short_session_leaves_a_call_its_timeout(void **state)
 {
     (void)state;
-    struct lease *holder = zk_must_open(server.url, 20000);
-    struct lease *l = zk_must_open(server.url, 20000);
+    struct lease *holder = must_open(server.url, 20000);
+    struct lease *l = must_open(server.url, 20000);
     struct lease_request held = zk_asks("patience", 30000, false);
     struct lease_request a = zk_asks("patience", 1000, false), b = zk_asks("patience", 1000, true);
-    assert_int_equal(zk_must_acquire(holder, &held).result, HF_DONE);
-    assert_int_equal(zk_must_acquire(l, &a).result, HF_TAKEN);
-    assert_int_equal(zk_must_acquire(l, &b).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(holder, &held).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &a).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, &b).result, HF_TAKEN);
     for (int i = 0; i < 3; i++) {
         struct lease_verdict v = {0};
         struct lease_state s = {0};
@@ -156,7 +155,7 @@ static void a_short_session_leaves_a_call_its_timeout(void **state)
             assert_int_equal(s.n_holders, 1);
         lease_state_close(&s);
     }
-    assert_int_equal(zk_must_release(holder, &held), HF_DONE);
+    assert_int_equal(must_release_again(holder, &held), HF_DONE);
     lease_close(l);
     lease_close(holder);
 }
@@ -199,11 +198,11 @@ static void a_silent_connection_is_not_closed_while_a_lease_depends_on_it(void *
     struct lease *l = open_through(&proxy, 20000);
     struct lease_request a = zk_asks("silent", 29000, false);
     struct lease_request b = zk_asks("meanwhile", 29000, false);
-    assert_int_equal(zk_must_acquire(l, &a).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &a).result, HF_DONE);
     make_silent(proxy, l, 29000, "qH");
-    assert_int_equal(zk_must_acquire(l, &b).result, HF_DONE);
+    assert_int_equal(must_acquire_again(l, &b).result, HF_DONE);
     assert_int_equal(session_of(l, 29000).generation, 0);
-    assert_int_equal(zk_must_release(l, &b), HF_DONE);
+    assert_int_equal(must_release_again(l, &b), HF_DONE);
     lease_close(l);
     relay_stop(proxy);
 }
@@ -216,10 +215,10 @@ static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **stat
     char url[96];
     assert_true(zookeeper_server_start(&forgets));
     snprintf(url, sizeof url, "%s/some/where", forgets.url);
-    struct lease *l = zk_must_open(url, 10000), *other = zk_must_open(url, 10000);
+    struct lease *l = must_open(url, 10000), *other = must_open(url, 10000);
     struct lease_request a = zk_asks("empty", 6000, false), b = zk_asks("empty", 30000, true);
-    assert_int_equal(zk_must_acquire(l, &a).result, HF_DONE);
-    assert_int_equal(zk_must_acquire(other, &b).result, HF_TAKEN);
+    assert_int_equal(must_acquire_again(l, &a).result, HF_DONE);
+    assert_int_equal(must_acquire_again(other, &b).result, HF_TAKEN);
     zookeeper_server_kill(&forgets);
     zookeeper_server_forget(&forgets);
     zookeeper_server_again(&forgets);
@@ -230,10 +229,10 @@ static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **stat
         result = lease_renew(l, &a, 1, &v, NULL);
     assert_int_equal(result, HF_DONE);
     assert_int_equal(v.result, HF_LOST);
-    assert_int_equal(zk_must_release(other, &b), HF_DONE);
+    assert_int_equal(must_release_again(other, &b), HF_DONE);
     struct lease_request c = zk_asks("empty", 30000, false);
-    assert_int_equal(zk_must_acquire(l, &c).result, HF_DONE);
-    assert_int_equal(zk_must_release(l, &c), HF_DONE);
+    assert_int_equal(must_acquire_again(l, &c).result, HF_DONE);
+    assert_int_equal(must_release_again(l, &c), HF_DONE);
     lease_close(other);
     lease_close(l);
     zookeeper_server_stop(&forgets);
@@ -248,11 +247,11 @@ static void assert_no_session(const char *url, int64_t timeout_ms, const char *w
     for (int i = 0; i < 5 && !is_named; i++) {
         struct lease *l;
         struct hf_fault fault;
-        int64_t from_ms = zk_now_ms();
-        enum hf_result result = zk_try_open(url, timeout_ms, &l, &fault);
+        int64_t from_ms = boot_ms();
+        enum hf_result result = try_open(url, timeout_ms, &l, &fault);
         print_message("%s\n", fault.msg);
         assert_int_equal(result, HF_UNREACHABLE);
-        is_named = strstr(fault.msg, word) && zk_now_ms() - from_ms < timeout_ms + 3000;
+        is_named = strstr(fault.msg, word) && boot_ms() - from_ms < timeout_ms + 3000;
     }
     assert_true(is_named);
 }
@@ -271,9 +270,9 @@ static void refused_connections_are_named_at_once(void **state)
     (void)state;
     char url[64];
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", port_free(NULL));
-    int64_t from_ms = zk_now_ms();
+    int64_t from_ms = boot_ms();
     assert_no_session(url, 20000, "refuse");
-    assert_true(zk_now_ms() - from_ms < 15000);
+    assert_true(boot_ms() - from_ms < 15000);
 }
 
 static void a_host_name_that_does_not_exist_is_named(void **state)
@@ -357,10 +356,10 @@ static void one_server_of_two_is_enough(void **state)
     for (int i = 0; i < 4; i++) {
         char url[96];
         snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d,127.0.0.1:%d", silent, server.port);
-        struct lease *l = zk_must_open(url, 10000);
+        struct lease *l = must_open(url, 10000);
         struct lease_request q = zk_asks("half", 10000, false);
-        assert_int_equal(zk_must_acquire(l, &q).result, HF_DONE);
-        assert_int_equal(zk_must_release(l, &q), HF_DONE);
+        assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
+        assert_int_equal(must_release_again(l, &q), HF_DONE);
         lease_close(l);
     }
     close(fd);

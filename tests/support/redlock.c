@@ -6,9 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/random.h"
-#include "support/lease_call.h"
-
 #define STATE "holdfast:redlock:state"
 #define LOCK "holdfast:{" KEY "}:redlock"
 
@@ -68,25 +65,10 @@ void trio_stop(struct trio *t)
 
 /* ---- requests ---- */
 
-struct lease *open_redlock(const char *url, int64_t timeout_ms)
-{
-    struct lease *l = NULL;
-    struct hf_fault fault = {0};
-    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    for (int64_t end_ms = boot_ms() + 30000;
-         lease_open(&lease_redlock, url, &options, &l, &fault) != HF_DONE; nap_ms(10))
-        if (boot_ms() >= end_ms)
-            fail_msg("%s", fault.msg);
-    return l;
-}
-
 struct lease_request asks_for(int64_t ttl_ms)
 {
-    static struct random source;
-    if (source.seed == 0 && source.used == 0)
-        random_init_system(&source);
-    struct lease_request q = {.key = KEY, .key_len = strlen(KEY), .ttl_ms = ttl_ms, .slots = 1};
-    random_bytes(&source, q.owner, sizeof q.owner);
+    struct lease_request q = asks(KEY);
+    q.ttl_ms = ttl_ms;
     return q;
 }
 
@@ -101,45 +83,6 @@ struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q
     return v;
 }
 
-/* Returns whether an earlier call may have been executed. */
-static bool call_again(lease_call *call, struct lease *l, const struct lease_request *q,
-                       struct lease_verdict *ret)
-{
-    enum hf_result result;
-    struct hf_fault fault = {0};
-    bool may_be_done = false;
-    for (int64_t end_ms = boot_ms() + 30000;
-         (result = call(l, q, 1, ret, &fault)) == HF_UNKNOWN || result == HF_UNREACHABLE;) {
-        if (boot_ms() >= end_ms)
-            fail_msg("no majority within thirty seconds: %s", fault.msg);
-        may_be_done = may_be_done || result == HF_UNKNOWN;
-        nap_ms(10);
-    }
-    assert_int_equal(result, HF_DONE);
-    return may_be_done;
-}
-
-struct lease_verdict acquire_again(struct lease *l, const struct lease_request *q)
-{
-    struct lease_verdict v = {.result = HF_FAILED};
-    (void)call_again(call_acquire, l, q, &v);
-    return v;
-}
-
-struct lease_verdict renew_again(struct lease *l, const struct lease_request *q)
-{
-    struct lease_verdict v = {.result = HF_FAILED};
-    (void)call_again(lease_renew, l, q, &v);
-    return v;
-}
-
-enum hf_result release_again(struct lease *l, const struct lease_request *q)
-{
-    struct lease_verdict v = {.result = HF_FAILED};
-    bool may_be_done = call_again(lease_release, l, q, &v);
-    return may_be_done && v.result == HF_LOST ? HF_DONE : v.result;
-}
-
 #define USE_TTL_MS 5000
 
 /* Returns false if the lease ended because the machine stood still for as long as it lasts, but for
@@ -151,8 +94,8 @@ static bool use_once(struct lease *l, int64_t *last_fence)
     struct lease_verdict v = acquire_soon(l, &q);
     assert_true(v.fence > *last_fence);
     *last_fence = v.fence;
-    struct lease_verdict renewed = renew_again(l, &q);
-    enum hf_result given = release_again(l, &q);
+    struct lease_verdict renewed = must_renew_again(l, &q);
+    enum hf_result given = must_release_again(l, &q);
     if ((renewed.result == HF_LOST || given == HF_LOST) &&
         boot_ms() - from_ms >= USE_TTL_MS - USE_TTL_MS / 10)
         return false;

@@ -3,7 +3,6 @@
 #ifndef HF_TESTS_SUPPORT_REDLOCK_H
 #define HF_TESTS_SUPPORT_REDLOCK_H
 
-#include "lease/lease.h"
 #include "support/redis.h"
 
 extern const struct lease_driver lease_redlock;
@@ -28,15 +27,9 @@ bool has_lock(const struct redis_server *s);
 bool has_vote(const struct redis_server *s);
 void vouch(const struct redis_server *s);
 
-struct lease *open_redlock(const char *url, int64_t timeout_ms);
 struct lease_request asks_for(int64_t ttl_ms);
 /* Asks until the lock is granted, for at most ten seconds. */
 struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q);
-/* Repeated while there is no majority: a server that was slow is not asked for a while, and then
- * another one may be slow, or gone. */
-struct lease_verdict acquire_again(struct lease *l, const struct lease_request *q);
-struct lease_verdict renew_again(struct lease *l, const struct lease_request *q);
-enum hf_result release_again(struct lease *l, const struct lease_request *q);
 /* Acquires, renews and releases; the fence is larger than *last_fence. */
 void use(struct lease *l, int64_t *last_fence);
 

@@ -15,104 +15,27 @@
 #include <unistd.h>
 
 #define ROLE "--zookeeper-process"
-/* A process that stood still answers late. */
-#define PATIENCE_MS 20000
-
-int64_t zk_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
-
-enum hf_result zk_try_open(const char *url, int64_t timeout_ms, struct lease **ret,
-                           struct hf_fault *fault)
-{
-    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    *ret = NULL;
-    *fault = (struct hf_fault){0};
-    return lease_open(&lease_zookeeper, url, &options, ret, fault);
-}
-
-static void must(enum hf_result result, const struct hf_fault *fault)
-{
-    if (result != HF_DONE)
-        print_error("result %d: %s\n", (int)result, fault->msg);
-    assert_int_equal(result, HF_DONE);
-}
-
-static bool is_late(enum hf_result result)
-{
-    return result == HF_UNKNOWN || result == HF_UNREACHABLE;
-}
-
-struct lease *zk_must_open(const char *url, int64_t timeout_ms)
-{
-    struct lease *l;
-    struct hf_fault fault;
-    enum hf_result result;
-    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
-    do
-        result = zk_try_open(url, timeout_ms, &l, &fault);
-    while (is_late(result) && zk_now_ms() < end_ms);
-    must(result, &fault);
-    return l;
-}
+#define PATIENCE_MS 20000 /* a process that stood still answers late */
 
 struct lease_request zk_asks(const char *key, int64_t ttl_ms, bool queue)
 {
-    struct lease_request q = {
-        .key = key, .key_len = strlen(key), .ttl_ms = ttl_ms, .slots = 1, .queue = queue};
-    struct random random;
-    random_init_system(&random);
-    random_bytes(&random, q.owner, sizeof q.owner);
+    struct lease_request q = asks(key);
+    q.ttl_ms = ttl_ms;
+    q.queue = queue;
     return q;
-}
-
-struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request *q)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    enum hf_result result;
-    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
-    do
-        result = lease_acquire(l, q, &v, &fault);
-    while (is_late(result) && zk_now_ms() < end_ms);
-    must(result, &fault);
-    return v;
-}
-
-enum hf_result zk_must_release(struct lease *l, const struct lease_request *q)
-{
-    struct lease_verdict v = {0};
-    struct hf_fault fault = {0};
-    enum hf_result result;
-    bool may_be_done = false; /* by a call whose answer was late */
-    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
-    while (is_late(result = lease_release(l, q, 1, &v, &fault)) && zk_now_ms() < end_ms)
-        may_be_done = may_be_done || result == HF_UNKNOWN;
-    must(result, &fault);
-    return may_be_done && v.result == HF_LOST ? HF_DONE : v.result;
-}
-
-struct lease_state zk_must_inspect(struct lease *l, const char *key)
-{
-    struct lease_state state = {0};
-    struct hf_fault fault = {0};
-    enum hf_result result;
-    int64_t end_ms = zk_now_ms() + PATIENCE_MS;
-    do
-        result = lease_inspect(l, key, strlen(key), &state, &fault);
-    while (is_late(result) && zk_now_ms() < end_ms);
-    must(result, &fault);
-    return state;
 }
 
 int64_t zk_wait_for(struct lease *l, const struct lease_request *q, int64_t most_ms,
                     struct lease_verdict *ret)
 {
-    int64_t from_ms = zk_now_ms();
-    while ((*ret = zk_must_acquire(l, q)).result != HF_DONE) {
+    int64_t from_ms = boot_ms();
+    while ((*ret = must_acquire_again(l, q)).result != HF_DONE) {
         struct hf_fault fault = {0};
-        assert_true(zk_now_ms() - from_ms < most_ms);
-        must(lease_wait(l, q, 1000, &fault), &fault);
+        assert_true(boot_ms() - from_ms < most_ms);
+        if (lease_wait(l, q, 1000, &fault) != HF_DONE)
+            fail_msg("%s", fault.msg);
     }
-    return zk_now_ms() - from_ms;
+    return boot_ms() - from_ms;
 }
 
 /* ---- processes ---- */
@@ -141,7 +64,7 @@ void zk_process_start(struct zk_process *p, const char *url, const char *key, in
 
 bool zk_process_read(struct zk_process *p, int64_t most_ms)
 {
-    int64_t end_ms = zk_now_ms() + most_ms;
+    int64_t end_ms = boot_ms() + most_ms;
     for (;;) {
         char *newline = memchr(p->rest, '\n', p->len);
         if (newline) {
@@ -151,7 +74,7 @@ bool zk_process_read(struct zk_process *p, int64_t most_ms)
             memmove(p->rest, newline + 1, p->len);
             return true;
         }
-        int64_t left_ms = end_ms - zk_now_ms();
+        int64_t left_ms = end_ms - boot_ms();
         struct pollfd file = {.fd = p->out, .events = POLLIN};
         if (left_ms <= 0 || poll(&file, 1, (int)left_ms) <= 0)
             return false;
@@ -164,10 +87,10 @@ bool zk_process_read(struct zk_process *p, int64_t most_ms)
 
 int64_t zk_process_await(struct zk_process *p, const char *word, int64_t most_ms)
 {
-    int64_t end_ms = zk_now_ms() + most_ms;
+    int64_t end_ms = boot_ms() + most_ms;
     size_t len = strlen(word);
     do
-        if (!zk_process_read(p, end_ms - zk_now_ms()))
+        if (!zk_process_read(p, end_ms - boot_ms()))
             fail_msg("no line \"%s\" in time", word);
     while (strncmp(p->line, word, len) != 0);
     return strtoll(p->line + len, NULL, 10);
@@ -207,7 +130,7 @@ void zk_process_main(int argc, char **argv)
     int64_t ttl_ms = strtoll(argv[4], NULL, 10);
     struct lease_request q = zk_asks(argv[3], ttl_ms, true);
     struct lease_verdict v = {0};
-    if (zk_try_open(argv[2], PATIENCE_MS, &l, &fault) != HF_DONE || take(l, &q, &v) != HF_DONE) {
+    if (try_open(argv[2], PATIENCE_MS, &l, &fault) != HF_DONE || take(l, &q, &v) != HF_DONE) {
         say("failed", 0);
         exit(1);
     }

@@ -1,26 +1,16 @@
-/* What the tests of the ZooKeeper driver share: calls that must be answered, and processes that can
- * be stopped and killed.  Include after fixtures.h. */
+/* What the tests of the ZooKeeper driver share: processes that can be stopped and
+ * killed.  Include after fixtures.h. */
 #ifndef HF_TESTS_SUPPORT_ZOOKEEPER_H
 #define HF_TESTS_SUPPORT_ZOOKEEPER_H
 
-#include "lease/lease.h"
+#include "support/lease_calls.h"
 #include "support/zookeeper_server.h"
 
-extern const struct lease_driver lease_zookeeper;
-
-/* Fills the fault and returns the result; *ret is NULL unless that is HF_DONE. */
-enum hf_result zk_try_open(const char *url, int64_t timeout_ms, struct lease **ret,
-                           struct hf_fault *fault);
-struct lease *zk_must_open(const char *url, int64_t timeout_ms);
 /* A request of a new owner: exclusive. */
 struct lease_request zk_asks(const char *key, int64_t ttl_ms, bool queue);
-struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request *q);
-enum hf_result zk_must_release(struct lease *l, const struct lease_request *q);
-struct lease_state zk_must_inspect(struct lease *l, const char *key);
 /* Asks and waits until the request is granted; returns how long that took. */
 int64_t zk_wait_for(struct lease *l, const struct lease_request *q, int64_t most_ms,
                     struct lease_verdict *ret);
-int64_t zk_now_ms(void); /* CLOCK_BOOTTIME */
 
 /* A process that takes a lock and renews it five times per TTL, or waits for it.  It prints a line
  * for everything that happens: "waits", "held FENCE", "renewed", "lost", or "failed". */

@@ -1,0 +1,31 @@
+/* What the tests of the lease drivers share: requests, and calls that must be answered.  Include
+ * after fixtures.h. */
+#ifndef HF_TESTS_SUPPORT_LEASE_CALLS_H
+#define HF_TESTS_SUPPORT_LEASE_CALLS_H
+
+#include "lease/lease.h"
+#include "support/lease_call.h"
+#include "support/lock.h"
+
+/* Fills the fault and returns the result; *ret is NULL unless that is HF_DONE. */
+enum hf_result try_open(const char *url, int64_t timeout_ms, struct lease **ret,
+                        struct hf_fault *fault);
+/* Opens a handle whose calls may take this long.  Opening is repeated, since on a busy machine it
+ * may take longer. */
+struct lease *must_open(const char *url, int64_t timeout_ms);
+/* A request of a new owner: exclusive, one slot, for 30 s; without a place in the queue, or with
+ * one. */
+struct lease_request asks(const char *key);
+struct lease_request waits(const char *key);
+
+struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q);
+struct lease_verdict must_renew(struct lease *l, const struct lease_request *q);
+enum hf_result must_release(struct lease *l, const struct lease_request *q);
+/* The same, repeated while they fail for want of an answer in time, or of enough servers.  What an
+ * earlier call may have released counts as released. */
+struct lease_verdict must_acquire_again(struct lease *l, const struct lease_request *q);
+struct lease_verdict must_renew_again(struct lease *l, const struct lease_request *q);
+enum hf_result must_release_again(struct lease *l, const struct lease_request *q);
+struct lease_state must_inspect(struct lease *l, const char *key); /* repeated, too */
+
+#endif

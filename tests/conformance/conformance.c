@@ -167,13 +167,6 @@ struct lease_state inspect(struct lease *l, const char *key)
     return state;
 }
 
-void state_close(struct lease_state *state)
-{
-    free(state->holders);
-    free(state->waiters);
-    *state = (struct lease_state){0};
-}
-
 /* ---- time, processes, sockets ---- */
 
 int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }

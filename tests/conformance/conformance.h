@@ -151,7 +151,6 @@ void must_at(enum hf_result result, const struct hf_fault *fault, const char *fi
 void assert_fault(enum hf_result result, enum hf_result expected, const struct hf_fault *fault);
 
 struct lease_state inspect(struct lease *l, const char *key);
-void state_close(struct lease_state *state);
 
 /* ---- time, processes, sockets ---- */
 

@@ -92,7 +92,7 @@ static void ttls_that_cannot_be_are_refused(void **state)
     }
     struct lease_state s = inspect(w->l, key);
     assert_remaining(s.holders[0].remaining_ms, max_ms, from_ms);
-    state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(release(w->l, &holder), HF_DONE);
 }
 
@@ -112,7 +112,7 @@ static void a_label_and_slots_have_bounds(void **state)
     assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
-    state_close(&s);
+    lease_state_close(&s);
 }
 
 static void what_is_declared_can_be(void **state)
@@ -249,7 +249,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         struct lease_state s = inspect(w->l, key);
         assert_int_equal(s.n_holders, 1);
         assert_int_equal(s.holders[0].fence, a.v.fence);
-        state_close(&s);
+        lease_state_close(&s);
         cut(proxy, lease_renew, l, &a);
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         assert_int_equal(renew(l, &a), HF_DONE);

@@ -83,7 +83,7 @@ static void acquire_repeated_finds_the_same_grant(void **state)
     }
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 1);
-    state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(release(w->l, &a), HF_DONE);
     assert_int_equal(release(w->l, &a), HF_LOST);
 }
@@ -108,7 +108,7 @@ static void a_wrong_owner_changes_nothing(void **state)
     assert_int_equal(s.n_holders, 1);
     assert_true(s.holders[0].remaining_ms <= LONG_MS);
     assert_int_equal(s.holders[0].fence, a.v.fence);
-    state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(release(w->l, &a), HF_DONE);
 }
 
@@ -172,7 +172,7 @@ static void renewal_never_revives(void **state)
     while (n_holders > 0) {
         struct lease_state s = inspect(w->l, key);
         n_holders = s.n_holders;
-        state_close(&s);
+        lease_state_close(&s);
         assert_true(now_ms() - from_ms < 20000);
     }
     /* If the same owner asks again it gets a new grant. */
@@ -284,7 +284,7 @@ static void inspecting_shows_the_holder(void **state)
     key_make(key, "inspect");
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders + s.n_waiters, 0);
-    state_close(&s);
+    lease_state_close(&s);
     struct party a;
     party_init(&a, key);
     char label[LEASE_LABEL_MAX + 1];
@@ -307,11 +307,11 @@ static void inspecting_shows_the_holder(void **state)
     assert_in_range(s.holders[0].held_ms + 1, 0, now_ms() - from_ms + 5000);
     assert_int_equal(s.holders[0].slot, 0);
     assert_int_equal(s.last_fence, a.v.fence);
-    state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(release(w->l, &a), HF_DONE);
     s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
-    state_close(&s);
+    lease_state_close(&s);
 }
 
 static int64_t last_fence(struct world *w, const char *key)
@@ -319,7 +319,7 @@ static int64_t last_fence(struct world *w, const char *key)
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
     int64_t fence = s.last_fence;
-    state_close(&s);
+    lease_state_close(&s);
     return fence;
 }
 
@@ -337,7 +337,7 @@ static void await_end(struct world *w, const char *key, int64_t ttl_ms)
     do {
         struct lease_state s = inspect(w->l, key);
         n_holders = s.n_holders;
-        state_close(&s);
+        lease_state_close(&s);
         assert_true(now_ms() - from_ms < ttl_ms + 10000);
     } while (n_holders > 0);
 }

@@ -152,7 +152,7 @@ static void step_compare(struct model *m)
         assert_int_equal(s.waiters[before].mode, m->m[i].p.r.mode);
         assert_int_equal(s.waiters[before].priority, m->m[i].p.r.priority);
     }
-    state_close(&s);
+    lease_state_close(&s);
 }
 
 /* Notes whose turn it is after a step that began at `from_ms`. */

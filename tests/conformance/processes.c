@@ -164,7 +164,7 @@ static void a_waiter_that_hangs_passes_its_turn_on(void **state)
     for (size_t n_waiters = 0; n_waiters == 0;) {
         struct lease_state s = inspect(w->l, key);
         n_waiters = s.n_waiters;
-        state_close(&s);
+        lease_state_close(&s);
         rest_ms(20);
     }
     rest_ms(100); /* mostly, its request waits at the back end by now */

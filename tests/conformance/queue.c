@@ -59,7 +59,7 @@ PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
     }
     struct lease_state s = inspect(w->l, key);
     if (s.n_waiters != 5) {
-        state_close(&s);
+        lease_state_close(&s);
         JUDGE_PLACES(s.n_waiters == 5, asked_ms);
     }
     for (int i = 0; i < 5; i++) {
@@ -69,7 +69,7 @@ PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
         assert_int_equal(s.waiters[i].fence, 0);
         assert_in_range(s.waiters[i].remaining_ms, 1, WAITER_SILENT_MS);
     }
-    state_close(&s);
+    lease_state_close(&s);
     party_init(&late, key);
     assert_int_equal(acquire(w->l, &late), HF_TAKEN);
     assert_int_equal(late.v.position, 0);
@@ -128,7 +128,7 @@ PATIENT_CLAIM(the_larger_priority_goes_first)
     }
     struct lease_state s = inspect(w->l, key);
     bool is_ordered = s.n_waiters == 5 && s.waiters[0].priority == 7 && s.waiters[4].priority == -5;
-    state_close(&s);
+    lease_state_close(&s);
     JUDGE_PLACES(is_ordered, asked_ms);
     return served_in_order(w, &holder, p, (const int[]){2, 4, 0, 3, 1}, 5, asked_ms);
 }
@@ -185,7 +185,7 @@ PATIENT_CLAIM(shared_holders_stand_beside_each_other)
     assert_int_equal(s.n_holders, 2);
     assert_int_equal(s.holders[0].mode, HF_SHARED);
     assert_int_equal(s.holders[1].mode, HF_SHARED);
-    state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(renew(w->l, &r2), HF_DONE);
     assert_int_equal(release(w->l, &r1), HF_DONE);
     assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
@@ -288,7 +288,7 @@ PATIENT_CLAIM(slots_limit_the_number_of_holders)
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 3);
     assert_int_equal(s.holders[0].slot + s.holders[1].slot + s.holders[2].slot, 3);
-    state_close(&s);
+    lease_state_close(&s);
     if (w->info->fair) {
         party_queued(&q, key);
         q.r.slots = 3;
@@ -621,7 +621,7 @@ PATIENT_CLAIM(a_wait_keeps_the_place)
     rest_ms(WAITER_SILENT_MS + 700);
     struct lease_state s = inspect(w->l, key);
     for (int64_t end_ms = now_ms() + 20000; s.n_waiters > 1 && now_ms() < end_ms;) {
-        state_close(&s); /* the silent one's place may be ended a little later */
+        lease_state_close(&s); /* the silent one's place may be ended a little later */
         rest_ms(20);
         s = inspect(w->l, key);
     }
@@ -630,7 +630,7 @@ PATIENT_CLAIM(a_wait_keeps_the_place)
     lease_owner_text(x.p.r.owner, owner);
     if (is_kept)
         assert_string_equal(s.waiters[0].owner, owner);
-    state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     wait_for_grant(&x, WAIT_MS);
     assert_int_equal(release(x.l, &x.p), HF_DONE);

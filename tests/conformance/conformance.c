@@ -279,8 +279,9 @@ static int world_close(void **state)
 static unsigned met(const struct world *w)
 {
     return (w->info->fair ? NEEDS_FAIR : 0U) | (w->info->shared ? NEEDS_SHARED : 0U) |
-           (w->info->priority ? NEEDS_PRIORITY : 0U) | (w->info->processes ? NEEDS_PROCESSES : 0U) |
-           (w->backend->url_at ? NEEDS_PORT : 0U) | (w->backend->flush ? NEEDS_FLUSH : 0U) |
+           (w->info->priority ? NEEDS_PRIORITY : 0U) | (w->info->slots ? NEEDS_SLOTS : 0U) |
+           (w->info->processes ? NEEDS_PROCESSES : 0U) | (w->backend->url_at ? NEEDS_PORT : 0U) |
+           (w->backend->flush ? NEEDS_FLUSH : 0U) |
            (strcmp(w->info->name, "memory") == 0 ? NO_DRIVER : 0U);
 }
 

@@ -68,10 +68,11 @@ enum {
     NEEDS_FAIR = 1 << 0,      /* waiters have places, and turns */
     NEEDS_SHARED = 1 << 1,    /* shared leases */
     NEEDS_PRIORITY = 1 << 2,  /* priorities of waiters */
-    NEEDS_PROCESSES = 1 << 3, /* processes see each other's leases */
-    NEEDS_PORT = 1 << 4,      /* a server at a port, so that connections can be cut */
-    NEEDS_FLUSH = 1 << 5,     /* a back end that can be told to forget everything */
-    NO_DRIVER = 1 << 6,       /* uses no lease: the claim is made once, in the suite of memory: */
+    NEEDS_SLOTS = 1 << 3,     /* several exclusive holders at once */
+    NEEDS_PROCESSES = 1 << 4, /* processes see each other's leases */
+    NEEDS_PORT = 1 << 5,      /* a server at a port, so that connections can be cut */
+    NEEDS_FLUSH = 1 << 6,     /* a back end that can be told to forget everything */
+    NO_DRIVER = 1 << 7,       /* uses no lease: the claim is made once, in the suite of memory: */
 };
 #define CLAIM(function, what_it_needs)                                                             \
     {                                                                                              \

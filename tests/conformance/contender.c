@@ -4,6 +4,7 @@
  *   contender URL KEY count|careless THREADS TIMES FILE    careless: without the lock
  *   contender URL KEY hold TTL_MS                          prints its fence, then waits for its end
  *   contender URL KEY wait TTL_MS                          the same, with a place in the queue
+ *   contender URL KEY renew TTL_MS                         renews it until it is lost, and prints that
  *
  * Every grant adds a line with its fence to FILE.fences.  Exits with 0 when all is done. */
 #include <fcntl.h>
@@ -139,7 +140,19 @@ static int count(struct lease *l, char **argv)
     return 0;
 }
 
-static _Noreturn void hold(struct lease *l, char **argv)
+static void keep(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    do
+        nanosleep(&(struct timespec){.tv_sec = r->ttl_ms / 5000,
+                                     .tv_nsec = r->ttl_ms / 5 % 1000 * 1000000},
+                  NULL);
+    while (lease_renew(l, r, 1, &v, &fault) != HF_DONE || v.result != HF_LOST);
+    printf("lost\n");
+}
+
+static void hold(struct lease *l, char **argv)
 {
     struct lease_request r = {.key = argv[2],
                               .key_len = strlen(argv[2]),
@@ -150,6 +163,8 @@ static _Noreturn void hold(struct lease *l, char **argv)
     int64_t asked_ms = clock_boot_us(&clock_system) / 1000, fence = take(l, &r);
     printf("%" PRId64 " %" PRId64 "\n", fence, asked_ms);
     fflush(stdout);
+    if (strcmp(argv[3], "renew") == 0)
+        return keep(l, &r);
     for (;;)
         pause();
 }
@@ -164,9 +179,9 @@ int main(int argc, char **argv)
         return 64;
     if (lease_open(driver, argv[1], &options, &l, &fault) != HF_DONE)
         die("open", &fault);
-    if (strcmp(argv[3], "hold") == 0 || strcmp(argv[3], "wait") == 0)
+    int status = argc == 7 ? count(l, argv) : 0;
+    if (argc == 5)
         hold(l, argv);
-    int status = argc == 7 ? count(l, argv) : 64;
     lease_close(l);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Claims about many waiters on one name, through the library as programs use it. */
+/* Claims about the library as programs use it: many waiters on one name, and values. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -64,7 +64,36 @@ static void many_waiters_are_all_served(void **state)
     hf_close(c.locks);
 }
 
+static void a_value_lasts_as_long_as_the_lock(void **state)
+{
+    struct world *w = *state;
+    const struct hf_options options = HF_OPTIONS(.timeout_ms = 10000);
+    const struct hf_lock_options want = HF_LOCK_OPTIONS(.value = "10.0.0.1:80 \"é\"");
+    struct hf_lock_state found = HF_LOCK_STATE_INIT;
+    struct hf_locks *locks;
+    struct hf_lock *lock;
+    struct hf_fault fault = {0};
+    char key[64];
+    key_make(key, "value");
+    must(locks_open(w->driver, w->backend->url, &options, &locks, &fault), &fault);
+    enum hf_result result = hf_lock(locks, key, &want, &lock, &fault);
+    if (w->info->traits & HF_TRAIT_VALUES) {
+        must(result, &fault);
+        must(hf_inspect(locks, key, &found, &fault), &fault);
+        assert_string_equal(found.value, want.value);
+        hf_lock_state_close(&found);
+        must(hf_unlock(lock, &fault), &fault);
+        must(hf_inspect(locks, key, &found, &fault), &fault);
+        assert_null(found.value);
+        hf_lock_state_close(&found);
+    } else {
+        assert_fault(result, HF_UNSUPPORTED, &fault);
+    }
+    hf_close(locks);
+}
+
 const struct claim crowd_claims[] = {
     CLAIM(many_waiters_are_all_served, 0),
+    CLAIM(a_value_lasts_as_long_as_the_lock, 0),
     {0},
 };

@@ -1,5 +1,5 @@
 /* Claims about locks on the lock service of a real holdfastd, through the library: what threads of
- * a process share, deadlocks, cached shared locks, values, restarts and changes of the master. */
+ * a process share, deadlocks, cached shared locks, restarts and changes of the master. */
 #include "support/fixtures.h"
 
 #include "support/lock.h"
@@ -374,23 +374,6 @@ static void a_client_that_is_cut_off_stops_granting_before_the_writer_gets_the_l
 
 /* ---- values ---- */
 
-static void a_value_lasts_as_long_as_the_lock(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = open_at(server.port, "");
-    struct hf_lock_state found = HF_LOCK_STATE_INIT;
-    struct hf_lock_options want = HF_LOCK_OPTIONS(.value = "10.0.0.1:80 \"é\"");
-    struct hf_lock *lock = take(locks, "leader", want);
-    assert_int_equal(hf_inspect(locks, "leader", &found, NULL), HF_DONE);
-    assert_string_equal(found.value, want.value);
-    hf_lock_state_close(&found);
-    give(lock);
-    assert_int_equal(hf_inspect(locks, "leader", &found, NULL), HF_DONE);
-    assert_null(found.value);
-    hf_lock_state_close(&found);
-    hf_close(locks);
-}
-
 /* ---- servers that go away ---- */
 
 static void a_restart_of_the_server_goes_unnoticed(void **state)
@@ -544,7 +527,6 @@ int main(void)
         cmocka_unit_test(a_cached_lock_in_use_keeps_the_writer_waiting_and_new_readers_behind_it),
         cmocka_unit_test(a_writer_of_the_same_process_is_not_stopped_by_its_own_cache),
         cmocka_unit_test(a_client_that_is_cut_off_stops_granting_before_the_writer_gets_the_lock),
-        cmocka_unit_test(a_value_lasts_as_long_as_the_lock),
         cmocka_unit_test(a_restart_of_the_server_goes_unnoticed),
         cmocka_unit_test(a_lock_that_cannot_be_renewed_is_lost_at_its_deadline),
         cmocka_unit_test(a_connection_that_goes_silent_does_not_end_the_session),

@@ -134,8 +134,8 @@ static void what_is_declared_can_be(void **state)
 /* How much later than its timeout a call may end on a busy machine: nothing else would end it. */
 #define LATE_MS 8000
 
-static void assert_not_opened(struct world *w, const char *what, const char *url, unsigned results,
-                              int64_t timeout_ms)
+static struct hf_fault assert_not_opened(struct world *w, const char *what, const char *url,
+                                         unsigned results, int64_t timeout_ms)
 {
     struct lease *l = NULL;
     struct hf_fault fault = {0};
@@ -149,6 +149,7 @@ static void assert_not_opened(struct world *w, const char *what, const char *url
     assert_true(strlen(fault.msg) > 8);
     assert_true(took_ms <= timeout_ms + LATE_MS);
     assert_null(l); /* outputs are untouched */
+    return fault;
 }
 
 static void urls_that_cannot_be_are_refused(void **state)
@@ -161,9 +162,16 @@ static void urls_that_cannot_be_are_refused(void **state)
 static void a_port_without_a_server_fails_at_once(void **state)
 {
     struct world *w = *state;
-    char url[256];
-    w->backend->url_at(w->backend, port_free(NULL), url, sizeof url);
-    assert_not_opened(w, "closed port", url, 1U << HF_UNREACHABLE, 1000);
+    const int port = port_free(NULL);
+    char url[256], number[16];
+    w->backend->url_at(w->backend, port, url, sizeof url);
+    snprintf(number, sizeof number, "%d", port);
+    int64_t from_ms = now_ms();
+    struct hf_fault fault = assert_not_opened(w, "closed port", url, 1U << HF_UNREACHABLE, 20000);
+    assert_true(now_ms() - from_ms < 15000);
+    assert_non_null(strstr(fault.msg, number));
+    assert_true(strstr(fault.msg, "refused") || strstr(fault.msg, "connect"));
+    assert_null(strstr(fault.msg, "word")); /* of the password */
 }
 
 static void a_server_that_says_nothing_is_left_at_the_timeout(void **state)

@@ -18,7 +18,7 @@ static void start(struct backend *b)
     for (int i = 0; i < 300; i++)
         assert_int_equal(write(fd, "not a database\n", 15), 15);
     close(fd);
-    const unsigned refused = 1U << HF_BAD_REQUEST | 1U << HF_UNREACHABLE | 1U << HF_FAILED;
+    const unsigned refused = 1U << HF_UNREACHABLE;
     b->bad_urls[0] = (struct bad_url){"no path", "sqlite:", 1U << HF_BAD_REQUEST};
     b->bad_urls[1] = (struct bad_url){.what = "below a file", .results = refused};
     snprintf(b->bad_urls[1].url, sizeof b->bad_urls[1].url, "sqlite:%s/locks.db", path);
@@ -26,8 +26,9 @@ static void start(struct backend *b)
     snprintf(b->bad_urls[4].url, sizeof b->bad_urls[4].url, "sqlite:%s/none/locks.db", dir.path);
     b->bad_urls[2] = (struct bad_url){.what = "a directory", .results = refused};
     snprintf(b->bad_urls[2].url, sizeof b->bad_urls[2].url, "sqlite:%s", dir.path);
-    b->bad_urls[3] = (struct bad_url){.what = "not a database", .results = refused};
+    b->bad_urls[3] = (struct bad_url){.what = "not a database", .results = 1U << HF_FAILED};
     snprintf(b->bad_urls[3].url, sizeof b->bad_urls[3].url, "sqlite:%s", path);
+    b->bad_urls[5] = (struct bad_url){"a place for no files", "sqlite:/proc/locks.db", refused};
 }
 
 static void stop(struct backend *b)

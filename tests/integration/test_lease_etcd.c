@@ -96,15 +96,6 @@ static void a_handle_changes_to_an_endpoint_that_answers(void **state)
     lease_close(l);
 }
 
-static void without_a_server_the_message_says_so(void **state)
-{
-    (void)state;
-    char url[256];
-    snprintf(url, sizeof url, "etcd://u:secret@127.0.0.1:%d,127.0.0.1:%d", port_free(NULL),
-             port_free(NULL));
-    assert_refused(url, HF_UNREACHABLE, "127.0.0.1");
-}
-
 static void addresses_are_checked(void **state)
 {
     (void)state;
@@ -493,7 +484,6 @@ int main(void)
         cmocka_unit_test(a_refused_request_leaves_nothing_behind),
         cmocka_unit_test(an_endpoint_that_fails_is_left_for_the_next),
         cmocka_unit_test(a_handle_changes_to_an_endpoint_that_answers),
-        cmocka_unit_test(without_a_server_the_message_says_so),
         cmocka_unit_test(addresses_are_checked),
         cmocka_unit_test(prefixes_keep_locks_apart),
         cmocka_unit_test(a_server_that_is_no_etcd_is_told_by_its_answers),

@@ -265,16 +265,6 @@ static void a_server_without_a_quorum_says_so(void **state)
     zookeeper_server_stop(&alone);
 }
 
-static void refused_connections_are_named_at_once(void **state)
-{
-    (void)state;
-    char url[64];
-    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", port_free(NULL));
-    int64_t from_ms = boot_ms();
-    assert_no_session(url, 20000, "refuse");
-    assert_true(boot_ms() - from_ms < 15000);
-}
-
 static void a_host_name_that_does_not_exist_is_named(void **state)
 {
     (void)state;
@@ -388,7 +378,6 @@ int main(void)
         cmocka_unit_test(a_silent_connection_is_not_closed_while_a_lease_depends_on_it),
         cmocka_unit_test(a_server_that_lost_its_data_grants_locks_to_open_handles),
         cmocka_unit_test(a_server_without_a_quorum_says_so),
-        cmocka_unit_test(refused_connections_are_named_at_once),
         cmocka_unit_test(a_host_name_that_does_not_exist_is_named),
         cmocka_unit_test(garbage_is_no_session),
         cmocka_unit_test(one_server_of_two_is_enough),

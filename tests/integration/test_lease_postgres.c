@@ -199,34 +199,19 @@ static void a_contended_lease_is_two_exchanges_after_the_first_time(void **state
 
 /* ---- fences ---- */
 
-static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
+static void a_fence_grows_though_the_row_of_the_last_grant_was_swept(void **state)
 {
     (void)state;
-    int64_t last = 0;
-    for (int i = 0; i < 12; i++) {
-        struct lease *l = open_lease();
-        struct lease_request r = asks("a"), other = asks("b");
-        r.ttl_ms = i % 4 == 1 ? 100 : r.ttl_ms;
-        int64_t fence = granted(l, &r);
-        assert_true(fence > last);
-        last = fence;
-        if (i % 4 == 0)
-            assert_int_equal(must_release(l, &r), HF_DONE);
-        if (i % 4 == 1)
-            nap_ms(150); /* it ends by itself */
-        if (i % 4 == 2)
-            assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
-        if (i % 4 == 3) { /* it ended long ago, and another handle sweeps it */
-            sql("UPDATE holdfast_locks.leases SET expires_at = 1 WHERE name = 'a'");
-            struct lease *m = open_lease();
-            granted(m, &other);
-            assert_string_equal(sql("SELECT count(*) FROM holdfast_locks.leases WHERE name = 'a'"),
-                                "0");
-            assert_int_equal(must_release(m, &other), HF_DONE);
-            lease_close(m);
-        }
-        lease_close(l);
-    }
+    struct lease *l = open_lease();
+    struct lease_request r = asks("a"), other = asks("b"), next = asks("a");
+    int64_t last = granted(l, &r);
+    sql("UPDATE holdfast_locks.leases SET expires_at = 1 WHERE name = 'a'");
+    struct lease *m = open_lease(); /* its first grant sweeps */
+    granted(m, &other);
+    assert_string_equal(sql("SELECT count(*) FROM holdfast_locks.leases WHERE name = 'a'"), "0");
+    assert_true(granted(m, &next) > last);
+    lease_close(m);
+    lease_close(l);
 }
 
 static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(void **state)
@@ -253,77 +238,6 @@ static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(voi
                         "b lately locked");
     db_close(db);
     lease_close(l);
-}
-
-#define NAMES 3
-#define THREADS 4
-#define ROUNDS 60
-
-static struct crowd {
-    pthread_mutex_t lock;
-    const char *names[NAMES];
-    int64_t last[NAMES]; /* the largest fence of each */
-    int inside[NAMES];
-    long grants, wrong;
-} crowd = {.lock = PTHREAD_MUTEX_INITIALIZER, .names = {"x", "y", "z"}};
-
-static void count(const struct lease_verdict *v, size_t name, int step)
-{
-    pthread_mutex_lock(&crowd.lock);
-    crowd.inside[name] += step;
-    crowd.wrong += crowd.inside[name] > 1 || crowd.inside[name] < 0;
-    if (step > 0) {
-        crowd.wrong += v->fence <= crowd.last[name];
-        crowd.last[name] = v->fence;
-        crowd.grants++;
-    }
-    pthread_mutex_unlock(&crowd.lock);
-}
-
-/* Takes two names and gives them back at once, in any order. */
-static void *takes_pairs(void *ctx)
-{
-    struct lease *l = ctx;
-    struct random random;
-    random_init_system(&random);
-    for (int i = 0; i < ROUNDS; i++) {
-        size_t first = (size_t)random_below(&random, NAMES), second = (first + 1) % NAMES;
-        const size_t names[] = {first, second};
-        struct lease_request r[2];
-        struct lease_verdict v[2], gone[2];
-        bool is_wrong = false;
-        for (int k = 0; k < 2; k++) {
-            r[k] = asks(crowd.names[names[k]]);
-            is_wrong |= lease_acquire(l, &r[k], &v[k], NULL) != HF_DONE;
-            if (!is_wrong && v[k].result == HF_DONE)
-                count(&v[k], names[k], 1);
-        }
-        for (int k = 0; k < 2 && !is_wrong; k++)
-            if (v[k].result == HF_DONE)
-                count(&v[k], names[k], -1);
-        is_wrong |= lease_release(l, r, 2, gone, NULL) != HF_DONE;
-        pthread_mutex_lock(&crowd.lock);
-        crowd.wrong += is_wrong;
-        pthread_mutex_unlock(&crowd.lock);
-    }
-    return NULL;
-}
-
-static void sets_in_any_order_exclude_each_other_without_deadlock_and_fences_follow(void **state)
-{
-    (void)state;
-    struct lease *handles[THREADS];
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        handles[i] = open_lease();
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, takes_pairs, handles[i]), 0);
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        lease_close(handles[i]);
-    }
-    assert_int_equal(crowd.wrong, 0);
-    assert_true(crowd.grants > ROUNDS);
 }
 
 /* Only the first connection creates anything: later ones do not wait for a migration that is under
@@ -574,10 +488,9 @@ int main(void)
         TEST(a_transaction_that_waited_for_a_name_sees_its_new_state),
         TEST(an_uncontended_lease_is_one_exchange_each_way),
         TEST(a_contended_lease_is_two_exchanges_after_the_first_time),
-        TEST(fences_of_a_name_grow_through_every_end_of_a_lease),
+        TEST(a_fence_grows_though_the_row_of_the_last_grant_was_swept),
         TEST(a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read),
         TEST(two_hundred_waiters_share_fewer_than_ten_connections),
-        TEST(sets_in_any_order_exclude_each_other_without_deadlock_and_fences_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

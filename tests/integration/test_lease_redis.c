@@ -10,69 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the single form and the group form ---- */
-
-static void one_holds_and_the_repeat_finds_the_same_grant(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request a = asks("one"), b = asks("one");
-    struct lease_verdict first = must_acquire(l, &a), again = must_acquire(l, &a),
-                         other = must_acquire(l, &b);
-    assert_int_equal(first.result, HF_DONE);
-    assert_int_equal(first.remaining_ms, 30000);
-    assert_int_equal(again.result, HF_DONE);
-    assert_int_equal(again.fence, first.fence);
-    assert_in_range(again.remaining_ms, 25000, 30000);
-    assert_int_equal(other.result, HF_TAKEN);
-    assert_int_equal(other.position, 0);
-    assert_int_equal(must_renew(l, &b).result, HF_LOST);
-    assert_int_equal(must_release(l, &b), HF_LOST);
-    assert_int_equal(must_renew(l, &a).fence, first.fence);
-    assert_int_equal(must_release(l, &a), HF_DONE);
-    assert_int_equal(must_release(l, &a), HF_LOST);
-    assert_nothing_left();
-    lease_close(l);
-}
-
-static void the_group_form_keeps_the_holder_its_fence_and_its_time(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request a = asks("crowd"), b = waits("crowd");
-    a.label = "nightly * report";
-    a.label_len = strlen(a.label);
-    int64_t fence = must_acquire(l, &a).fence;
-    int64_t from_ms = boot_ms();
-    struct lease_verdict v = must_acquire(l, &b);
-    assert_int_equal(v.result, HF_TAKEN);
-    assert_int_equal(v.position, 1);
-    assert_in_range(v.remaining_ms, 25000, 30000);
-    struct lease_state s = must_inspect(l, "crowd");
-    assert_int_equal(s.n_holders, 1);
-    assert_int_equal(s.n_waiters, 1);
-    assert_int_equal(s.holders[0].fence, fence);
-    assert_int_equal(s.last_fence, fence);
-    assert_string_equal(s.holders[0].label, a.label);
-    assert_int_equal(s.waiters[0].fence, 0);
-    int64_t passed_ms = boot_ms() - from_ms + 1;
-    assert_in_range(s.waiters[0].remaining_ms, WAITER_SILENT_MS - passed_ms, WAITER_SILENT_MS);
-    lease_state_close(&s);
-    assert_int_equal(must_acquire(l, &a).fence, fence);
-    assert_int_equal(must_renew(l, &a).fence, fence);
-    assert_int_equal(must_release(l, &a), HF_DONE);
-    /* a turn is not a lease: what nobody holds can be taken */
-    struct lease_request c = asks("crowd");
-    assert_int_equal(must_acquire(l, &c).result, HF_DONE);
-    assert_int_equal(must_acquire(l, &b).position, 1);
-    assert_int_equal(must_release(l, &c), HF_DONE);
-    v = must_acquire(l, &b);
-    assert_int_equal(v.result, HF_DONE);
-    assert_true(v.fence > fence);
-    assert_int_equal(must_release(l, &b), HF_DONE);
-    assert_nothing_left();
-    lease_close(l);
-}
+/* ---- what is stored ---- */
 
 /* Each grant of a new name is remembered, and the set is cut now and then. */
 static void last_fences_are_of_the_latest_ten_thousand_names(void **state)
@@ -106,27 +44,6 @@ static void last_fences_are_of_the_latest_ten_thousand_names(void **state)
     lease_close(l);
 }
 
-static void a_lease_ends_by_the_servers_clock_in_either_form(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    for (int crowd = 0; crowd < 2; crowd++) {
-        struct lease_request a = asks("ttl"), b = waits("ttl");
-        a.ttl_ms = 150;
-        int64_t begin_ms = boot_ms();
-        assert_int_equal(must_acquire(l, &a).result, HF_DONE);
-        b.queue = crowd; /* its place brings the group form */
-        while (must_acquire(l, &b).result != HF_DONE)
-            usleep(1000);
-        assert_in_range(boot_ms() - begin_ms, 149, 10000);
-        assert_int_equal(must_renew(l, &a).result, HF_LOST);
-        assert_int_equal(must_release(l, &a), HF_LOST);
-        assert_int_equal(must_release(l, &b), HF_DONE);
-    }
-    assert_nothing_left();
-    lease_close(l);
-}
-
 static void an_abandoned_group_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -148,82 +65,6 @@ static void an_abandoned_group_leaves_nothing_behind(void **state)
 }
 
 /* ---- the queue ---- */
-
-static void priority_comes_first_then_arrival(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    static const int priorities[] = {0, -5, 7, 7, 2147483647, -2147483647 - 1};
-    static const int order[] = {4, 2, 3, 0, 1, 5};
-    struct lease_request holder = asks("order"), q[6];
-    must_acquire(l, &holder);
-    for (int i = 0; i < 6; i++) {
-        q[i] = waits("order");
-        q[i].priority = priorities[i];
-        assert_int_equal(must_acquire(l, &q[i]).result, HF_TAKEN);
-    }
-    for (size_t i = 0; i < 6; i++)
-        assert_int_equal(must_acquire(l, &q[order[i]]).position, i + 1);
-    must_release(l, &holder);
-    for (int i = 0; i < 6; i++) {
-        assert_int_equal(must_acquire(l, &q[order[i]]).result, HF_DONE);
-        for (int later = i + 1; later < 6; later++)
-            assert_int_equal(must_acquire(l, &q[order[later]]).position, later - i);
-        assert_int_equal(must_release(l, &q[order[i]]), HF_DONE);
-    }
-    assert_nothing_left();
-    lease_close(l);
-}
-
-static void readers_share_but_do_not_pass_a_waiting_writer(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request r1 = asks("rw"), r2 = asks("rw"), w = waits("rw"), r3 = waits("rw"),
-                         r4 = waits("rw");
-    r1.mode = r2.mode = r3.mode = r4.mode = HF_SHARED;
-    int64_t f1 = must_acquire(l, &r1).fence, f2 = must_acquire(l, &r2).fence;
-    assert_true(f2 > f1);
-    assert_int_equal(must_acquire(l, &w).position, 1);
-    assert_int_equal(must_acquire(l, &r3).position, 2);
-    assert_int_equal(must_acquire(l, &r4).position, 3);
-    must_release(l, &r1);
-    assert_int_equal(must_acquire(l, &w).result, HF_TAKEN);
-    must_release(l, &r2);
-    assert_int_equal(must_acquire(l, &w).result, HF_DONE);
-    assert_int_equal(must_acquire(l, &r3).result, HF_TAKEN);
-    must_release(l, &w);
-    assert_int_equal(must_acquire(l, &r4).result,
-                     HF_DONE); /* the reader before it does not stop it */
-    assert_int_equal(must_acquire(l, &r3).result, HF_DONE);
-    must_release(l, &r3);
-    must_release(l, &r4);
-    assert_nothing_left();
-    lease_close(l);
-}
-
-static void slots_are_that_many_and_all_must_say_the_same(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request q[4];
-    struct lease_verdict v;
-    struct hf_fault fault;
-    for (int i = 0; i < 4; i++) {
-        q[i] = waits("slots");
-        q[i].slots = 3;
-        assert_int_equal(must_acquire(l, &q[i]).result, i < 3 ? HF_DONE : HF_TAKEN);
-    }
-    struct lease_request odd = asks("slots");
-    assert_int_equal(lease_acquire(l, &odd, &v, &fault), HF_BAD_REQUEST);
-    assert_non_null(strstr(fault.msg, "others say 3"));
-    must_release(l, &q[1]);
-    assert_int_equal(must_acquire(l, &q[3]).result, HF_DONE);
-    assert_int_equal(lease_break(l, "slots", 5, NULL), HF_DONE);
-    assert_int_equal(must_renew(l, &q[0]).result, HF_LOST);
-    assert_nothing_left();
-    lease_close(l);
-}
 
 struct sleeper {
     struct lease *l;
@@ -428,62 +269,16 @@ struct listed {
     int n, most;
 };
 
-static bool note(void *ctx, const char *name)
-{
-    struct listed *seen = ctx;
-    size_t len = strlen(seen->all);
-    snprintf(seen->all + len, sizeof seen->all - len, "%s;", name);
-    return ++seen->n < seen->most;
-}
-
-static void a_prefix_is_not_a_pattern_and_names_come_in_order(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    static const char *const names[] = {"p*b", "pxb", "p[a]", "p?", "p\\", "}:lock", "p*a", "pa"};
-    struct lease_request q[8];
-    for (int i = 0; i < 8; i++) {
-        q[i] = asks(names[i]);
-        must_acquire(l, &q[i]);
-    }
-    struct lease_request w = waits("p*a"); /* the group form has more keys and is listed once */
-    must_acquire(l, &w);
-    struct listed seen = {.most = 100};
-    assert_int_equal(lease_list(l, "p*", 2, note, &seen, NULL), HF_DONE);
-    assert_string_equal(seen.all, "p*a;p*b;");
-    seen = (struct listed){.most = 100};
-    assert_int_equal(lease_list(l, "p[a", 3, note, &seen, NULL), HF_DONE);
-    assert_string_equal(seen.all, "p[a];");
-    seen = (struct listed){.most = 3};
-    assert_int_equal(lease_list(l, "", 0, note, &seen, NULL), HF_DONE);
-    assert_string_equal(seen.all, "p*a;p*b;p?;");
-    seen = (struct listed){.most = 100};
-    assert_int_equal(lease_list(l, "}", 1, note, &seen, NULL), HF_DONE);
-    assert_string_equal(seen.all, "}:lock;");
-    for (int i = 0; i < 8; i++)
-        must_release(l, &q[i]);
-    must_release(l, &w);
-    assert_nothing_left();
-    lease_close(l);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_holds_and_the_repeat_finds_the_same_grant),
-        cmocka_unit_test(the_group_form_keeps_the_holder_its_fence_and_its_time),
         cmocka_unit_test(last_fences_are_of_the_latest_ten_thousand_names),
-        cmocka_unit_test(a_lease_ends_by_the_servers_clock_in_either_form),
         cmocka_unit_test(an_abandoned_group_leaves_nothing_behind),
-        cmocka_unit_test(priority_comes_first_then_arrival),
-        cmocka_unit_test(readers_share_but_do_not_pass_a_waiting_writer),
-        cmocka_unit_test(slots_are_that_many_and_all_must_say_the_same),
         cmocka_unit_test(a_release_wakes_the_next_waiter_at_once_and_no_other),
         cmocka_unit_test(the_head_wakes_when_the_lease_ends_and_keeps_its_place),
         cmocka_unit_test(a_new_first_waiter_sees_the_end_of_the_lease),
         cmocka_unit_test(fences_have_sixteen_exact_digits_and_outlive_a_flush_and_a_restart),
         cmocka_unit_test(a_clock_set_back_does_not_lower_the_fence),
-        cmocka_unit_test(a_prefix_is_not_a_pattern_and_names_come_in_order),
     };
     return run_with_redis(tests);
 }

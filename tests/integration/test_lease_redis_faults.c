@@ -23,37 +23,6 @@ static void a_lost_script_is_sent_again(void **state)
     lease_close(l);
 }
 
-static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 2000);
-    struct lease_request q = asks("unknown");
-    struct lease_verdict v;
-    struct hf_fault fault;
-    must_acquire_again(l, &q); /* the script is known, and the link stands */
-    struct lease *other = must_open(server.url, 10000);
-    must_release(other, &q);
-    redis_server_pause(&server);
-    int64_t begin_ms = boot_ms();
-    enum hf_result result = lease_acquire(l, &q, &v, &fault);
-    redis_server_resume(&server);
-    assert_int_equal(result, HF_UNKNOWN);
-    assert_in_range(boot_ms() - begin_ms, 1990, 10000);
-    struct lease_state s = must_inspect(other, "unknown");
-    for (int i = 0; i < 2000 && s.n_holders == 0; i++) { /* it was executed all the same */
-        usleep(10000);
-        s = must_inspect(other, "unknown");
-    }
-    assert_int_equal(s.n_holders, 1);
-    v = must_acquire_again(l, &q);
-    assert_int_equal(v.result, HF_DONE);
-    assert_int_equal(v.fence, s.holders[0].fence);
-    lease_state_close(&s);
-    must_release(other, &q);
-    lease_close(other);
-    lease_close(l);
-}
-
 static void a_paused_server_is_unknown_within_the_timeout(void **state)
 {
     (void)state;
@@ -73,26 +42,6 @@ static void a_paused_server_is_unknown_within_the_timeout(void **state)
     lease_close(l);
     l = must_open(server.url, 10000);
     assert_int_equal(must_acquire(l, &q).result, HF_DONE);
-    must_release(l, &q);
-    lease_close(l);
-}
-
-static void a_restart_without_persistence_loses_leases_and_is_survived(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request q = asks("restart");
-    struct lease_verdict v;
-    int64_t fence = must_acquire(l, &q).fence;
-    redis_server_kill(&server);
-    enum hf_result result = lease_renew(l, &q, 1, &v, NULL);
-    assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
-    assert_int_equal(lease_renew(l, &q, 1, &v, NULL), HF_UNREACHABLE);
-    redis_server_again(&server);
-    assert_int_equal(must_renew(l, &q).result, HF_LOST);
-    v = must_acquire(l, &q);
-    assert_int_equal(v.result, HF_DONE);
-    assert_true(v.fence > fence);
     must_release(l, &q);
     lease_close(l);
 }
@@ -123,9 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_script_is_sent_again),
-        cmocka_unit_test(no_answer_is_unknown_and_the_repeat_finds_the_grant),
         cmocka_unit_test(a_paused_server_is_unknown_within_the_timeout),
-        cmocka_unit_test(a_restart_without_persistence_loses_leases_and_is_survived),
         cmocka_unit_test(a_restart_with_an_aof_keeps_lease_queue_and_fence),
     };
     return run_with_redis(tests);

@@ -1,4 +1,4 @@
-/* Claims about turns and slots in the Redis driver that the conformance suite cannot make: what is
+/* Claims about turns in the Redis driver that the conformance suite cannot make: what is
  * stored, what is published, and how many commands it takes. */
 #include "support/fixtures.h"
 
@@ -106,108 +106,6 @@ TIMELY_CLAIM(a_waiter_is_called_once_and_its_turn_ends_with_another_grant)
     return true;
 }
 
-static void one_that_was_passed_over_is_shown_in_its_place_and_counts_again(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request holder = asks("passed"), dead = waits("passed"), next = waits("passed");
-    must_acquire(l, &holder);
-    must_acquire(l, &dead);
-    must_acquire(l, &next);
-    must_release(l, &holder);
-    nap_ms(WAITER_CLAIM_MS + 10);
-    assert_int_equal(must_acquire(l, &next).result, HF_DONE);
-    assert_int_equal(stored("ZCARD holdfast:{passed}:lock:queue"), 0);
-    struct lease_request third = waits("passed"), odd = asks("passed");
-    assert_int_equal(must_acquire(l, &third).position, 1);
-    char owner[2 * LEASE_OWNER_SIZE + 1];
-    lease_owner_text(dead.owner, owner);
-    struct lease_state s = must_inspect(l, "passed");
-    assert_int_equal(s.n_waiters, 2);
-    assert_string_equal(s.waiters[0].owner, owner);
-    assert_int_equal(s.waiters[0].held_ms, -1);
-    lease_state_close(&s);
-    assert_int_equal(must_acquire(l, &dead).position, 1);
-    assert_int_equal(must_acquire(l, &third).position, 2);
-    must_release(l, &next);
-    assert_int_equal(must_acquire(l, &dead).result, HF_DONE);
-    must_release(l, &third);
-    must_release(l, &dead);
-    /* those passed over still say how many slots there are */
-    must_acquire(l, &holder);
-    must_acquire(l, &dead);
-    must_acquire(l, &next);
-    must_release(l, &holder);
-    nap_ms(WAITER_CLAIM_MS + 10);
-    must_acquire(l, &next);
-    must_release(l, &next);
-    odd.slots = 2;
-    struct lease_verdict v;
-    assert_int_equal(lease_acquire(l, &odd, &v, NULL), HF_BAD_REQUEST);
-    must_release(l, &dead);
-    assert_nothing_left();
-    lease_close(l);
-}
-
-static void slots_are_the_lowest_free_ones(void **state)
-{
-    (void)state;
-    enum { N = 40 };
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request q[N];
-    for (int i = 0; i < N; i++) {
-        q[i] = asks("numbers");
-        q[i].slots = N;
-        struct lease_verdict v = must_acquire(l, &q[i]);
-        assert_int_equal(v.result, HF_DONE);
-        assert_int_equal(v.slot, i);
-        assert_int_equal(must_acquire(l, &q[i]).slot, i);
-        assert_int_equal(must_renew(l, &q[i]).slot, i);
-    }
-    static const int gone[] = {7, 31, 2}, again[] = {2, 7, 31};
-    for (int i = 0; i < 3; i++)
-        must_release(l, &q[gone[i]]);
-    assert_int_equal(stored("ZCARD holdfast:{numbers}:lock:free"), 3);
-    for (int i = 0; i < 3; i++) {
-        struct lease_verdict v = must_acquire(l, &q[gone[i]]);
-        assert_int_equal(v.result, HF_DONE);
-        assert_int_equal(v.slot, again[i]);
-    }
-    struct lease_state s = must_inspect(l, "numbers");
-    bool seen[N] = {false};
-    assert_int_equal(s.n_holders, N);
-    for (int i = 0; i < N; i++) {
-        assert_in_range(s.holders[i].slot, 0, N - 1);
-        assert_false(seen[s.holders[i].slot]);
-        seen[s.holders[i].slot] = true;
-        assert_in_range(s.holders[i].held_ms, 0, 60000);
-    }
-    lease_state_close(&s);
-    for (int i = 0; i < N; i++)
-        must_release(l, &q[i]);
-    assert_nothing_left();
-    lease_close(l);
-}
-
-static void a_slot_is_free_again_when_its_lease_ends(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request a = asks("ends"), b = asks("ends"), c = asks("ends");
-    a.slots = b.slots = c.slots = 2;
-    b.ttl_ms = 500;
-    assert_int_equal(must_acquire(l, &a).slot, 0);
-    assert_int_equal(must_acquire(l, &b).slot, 1);
-    struct lease_verdict v;
-    while ((v = must_acquire(l, &c)).result != HF_DONE)
-        nap_ms(5);
-    assert_int_equal(v.slot, 1);
-    must_release(l, &a);
-    must_release(l, &c);
-    assert_nothing_left();
-    lease_close(l);
-}
-
 /* A fence may run ahead of the clock; the time of the grant is the clock's. */
 static void the_time_since_the_grant_is_told_whatever_the_fence(void **state)
 {
@@ -244,9 +142,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hand_over_takes_as_many_commands_with_a_thousand_waiters_as_with_two),
         cmocka_unit_test(a_waiter_is_called_once_and_its_turn_ends_with_another_grant),
-        cmocka_unit_test(one_that_was_passed_over_is_shown_in_its_place_and_counts_again),
-        cmocka_unit_test(slots_are_the_lowest_free_ones),
-        cmocka_unit_test(a_slot_is_free_again_when_its_lease_ends),
         cmocka_unit_test(the_time_since_the_grant_is_told_whatever_the_fence),
     };
     return run_with_redis(tests);

@@ -1,5 +1,5 @@
-/* Claims about waiters on a real etcd that the conformance suite cannot make: those that die, those
- * whose keys vanish, and endpoints that fall silent under them. */
+/* Claims about waiters on a real etcd that the conformance suite cannot make: crowds, keys that
+ * vanish, and endpoints that fall silent. */
 #include "support/fixtures.h"
 
 #include <pthread.h>
@@ -34,33 +34,6 @@ static int stop_server(void **state)
     (void)state;
     etcd_server_stop(&server);
     return 0;
-}
-
-/* ---- waiters that die ---- */
-
-/* The live waiter waits as src/lock does, two seconds at a time.  The holder keeps the lock, so it
- * is nobody's turn, and only silence tells that the waiter between them is dead. */
-static void a_dead_waiter_is_dropped_while_another_waits_in_short_turns(void **state)
-{
-    (void)state;
-    struct lease *l = open_server(), *dead = open_server(), *live = open_server();
-    struct lease_request holder = waits("silent"), a = waits("silent"), b = waits("silent");
-    struct hf_fault fault = {0};
-    assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
-    int64_t from_ms = boot_ms();
-    assert_int_equal(must_acquire_again(dead, &a).position, 1);
-    assert_int_equal(must_acquire_again(live, &b).position, 2);
-    lease_close(dead);
-    while (must_acquire_again(live, &b).position != 1) {
-        assert_true(boot_ms() - from_ms < 20000); /* long before its TTL ends */
-        assert_int_equal(lease_wait(live, &b, 2000, &fault), HF_DONE);
-    }
-    assert_true(boot_ms() - from_ms >= WAITER_SILENT_MS - 1000);
-    assert_int_equal(must_release(l, &holder), HF_DONE);
-    assert_int_equal(must_acquire_again(live, &b).result, HF_DONE);
-    assert_int_equal(must_release(live, &b), HF_DONE);
-    lease_close(l);
-    lease_close(live);
 }
 
 /* ---- crowds ---- */
@@ -256,7 +229,6 @@ int main(void)
         cmocka_unit_test(a_refresh_of_another_term_does_not_count_for_a_grant),
         cmocka_unit_test(a_watch_that_is_not_confirmed_goes_to_another_endpoint),
         cmocka_unit_test(clones_follow_a_handle_that_changes_endpoints),
-        cmocka_unit_test(a_dead_waiter_is_dropped_while_another_waits_in_short_turns),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

@@ -15,77 +15,6 @@ static struct zookeeper_server server;
 
 /* ---- sessions ---- */
 
-static void a_stopped_holder_loses_its_lease_and_finds_out(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct zk_process p;
-    struct lease_verdict v;
-    zk_process_start(&p, server.url, "stopped", 8000);
-    int64_t fence = zk_process_await(&p, "held", 20000);
-    zk_process_await(&p, "renewed", 20000); /* it renews, and so it holds the lock for longer */
-    struct lease_request q = zk_asks("stopped", 30000, true);
-    assert_int_equal(must_acquire_again(l, &q).result, HF_TAKEN);
-    kill(p.pid, SIGSTOP);
-    int64_t took_ms = zk_wait_for(l, &q, 30000, &v);
-    assert_true(took_ms > 2000); /* its session lasts for 8000 ms after its last transaction */
-    assert_true(v.fence > fence);
-    while (zk_process_read(&p, 100)) /* what it printed before */
-        ;
-    kill(p.pid, SIGCONT);
-    while (zk_process_read(&p, 20000) && strcmp(p.line, "lost") != 0)
-        assert_string_not_equal(p.line, "renewed");
-    assert_string_equal(p.line, "lost");
-    assert_int_equal(must_release_again(l, &q), HF_DONE);
-    zk_process_kill(&p);
-    lease_close(l);
-}
-
-static void a_killed_waiter_is_passed_although_its_session_lives(void **state)
-{
-    (void)state;
-    int64_t best_ms = INT64_MAX;
-    struct lease *l = must_open(server.url, 10000);
-    for (int i = 0; i < 4 && best_ms > WAITER_TURN_MAX_MS + 100; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "killed-%d", i);
-        struct lease_request holder = zk_asks(key, 60000, false), next = zk_asks(key, 60000, true);
-        struct zk_process p;
-        struct lease_verdict v;
-        assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
-        zk_process_start(&p, server.url, key, 60000); /* its session outlives the test */
-        zk_process_await(&p, "waits", 20000);
-        assert_int_equal(must_acquire_again(l, &next).position, 2);
-        zk_process_kill(&p);
-        assert_int_equal(must_release_again(l, &holder), HF_DONE);
-        int64_t took_ms = zk_wait_for(l, &next, 20000, &v);
-        best_ms = took_ms < best_ms ? took_ms : best_ms;
-        assert_int_equal(must_release_again(l, &next), HF_DONE);
-    }
-    assert_true(best_ms <= WAITER_TURN_MAX_MS + 100); /* the claim itself takes a while, too */
-    lease_close(l);
-}
-
-static void leases_of_one_open_end_with_its_last_handle(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000), *first = must_open(server.url, 10000), *second;
-    struct lease_request a = zk_asks("handles", 60000, false), b = zk_asks("handles", 60000, false);
-    assert_int_equal(lease_clone(first, &second, NULL), HF_DONE);
-    assert_int_equal(must_acquire_again(first, &a).result, HF_DONE);
-    lease_close(first);
-    assert_int_equal(must_acquire_again(l, &b).result, HF_TAKEN);
-    struct lease_verdict v;
-    assert_int_equal(lease_renew(second, &a, 1, &v, NULL), HF_DONE);
-    assert_int_equal(v.result, HF_DONE);
-    lease_close(second);
-    int64_t end_ms = boot_ms() + 20000; /* long before its TTL */
-    while (must_acquire_again(l, &b).result != HF_DONE)
-        assert_true(boot_ms() < end_ms);
-    assert_int_equal(must_release_again(l, &b), HF_DONE);
-    lease_close(l);
-}
-
 /* ---- negotiated TTLs ---- */
 
 static void note_ttl(void *ctx, const struct hf_finding *finding)
@@ -292,9 +221,6 @@ int main(int argc, char **argv)
     zk_process_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_but_empty_containers_is_left),
-        cmocka_unit_test(a_stopped_holder_loses_its_lease_and_finds_out),
-        cmocka_unit_test(a_killed_waiter_is_passed_although_its_session_lives),
-        cmocka_unit_test(leases_of_one_open_end_with_its_last_handle),
         cmocka_unit_test(a_ttl_beyond_the_servers_limits_is_cut_or_refused),
         cmocka_unit_test(leases_of_many_ttls_share_few_sessions),
         cmocka_unit_test(other_users_can_neither_take_nor_break_a_lock),

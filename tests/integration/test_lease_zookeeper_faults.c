@@ -95,28 +95,6 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
     relay_stop(proxy);
 }
 
-static void a_server_that_was_killed_keeps_its_leases(void **state)
-{
-    (void)state;
-    struct lease *l = must_open(server.url, 10000);
-    struct lease_request a = zk_asks("restart", 30000, false), b = zk_asks("restart", 30000, false);
-    struct lease_verdict v = must_acquire_again(l, &a);
-    int64_t fence = v.fence;
-    zookeeper_server_kill(&server);
-    zookeeper_server_again(&server);
-    enum hf_result result = HF_UNREACHABLE;
-    for (int i = 0; i < 5 && result != HF_DONE; i++)
-        result = lease_renew(l, &a, 1, &v, NULL);
-    assert_int_equal(result, HF_DONE);
-    assert_int_equal(v.result, HF_DONE);
-    assert_int_equal(v.fence, fence);
-    assert_int_equal(must_acquire_again(l, &b).result, HF_TAKEN);
-    assert_int_equal(must_release_again(l, &a), HF_DONE);
-    assert_true(must_acquire_again(l, &b).fence > fence);
-    assert_int_equal(must_release_again(l, &b), HF_DONE);
-    lease_close(l);
-}
-
 static void *resume_later(void *arg)
 {
     nap_ms(1500);
@@ -373,7 +351,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_whose_answer_was_lost_is_given_up),
         cmocka_unit_test(a_session_that_cannot_be_renewed_ends_before_another_holds),
-        cmocka_unit_test(a_server_that_was_killed_keeps_its_leases),
         cmocka_unit_test(a_short_session_leaves_a_call_its_timeout),
         cmocka_unit_test(a_silent_connection_is_not_closed_while_a_lease_depends_on_it),
         cmocka_unit_test(a_server_that_lost_its_data_grants_locks_to_open_handles),

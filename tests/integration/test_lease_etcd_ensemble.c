@@ -16,13 +16,6 @@
 static struct etcd_server members[MEMBERS];
 static char url[256];
 
-static struct lease_request asks_for(const char *key, int64_t ttl_ms)
-{
-    struct lease_request r = asks(key);
-    r.ttl_ms = ttl_ms;
-    return r;
-}
-
 static struct etcd_server *leader(void)
 {
     for (int64_t end_ms = boot_ms() + PATIENCE_MS; boot_ms() < end_ms; nap_ms(50))

@@ -33,12 +33,7 @@ static int set_up(void **state)
 
 static struct lease *open_lease(void) { return must_open(url, 10000); }
 
-static struct lease_request ask(const char *key)
-{
-    struct lease_request r = waits(key);
-    r.ttl_ms = TTL_MS;
-    return r;
-}
+static struct lease_request ask(const char *key) { return waits_for(key, TTL_MS); }
 
 static void step_clock(int ahead_s)
 {

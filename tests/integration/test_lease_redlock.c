@@ -40,7 +40,7 @@ static bool hang_once(struct trio *t, struct lease *l, struct lease *other, int6
     use(other, last);
     redis_server_pause(&t->s[0]);
     int64_t first_ms = boot_ms(), slow = 0;
-    struct lease_request q = asks_for(10000);
+    struct lease_request q = asks_for(KEY, 10000);
     assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
     first_ms = boot_ms() - first_ms;
     assert_int_equal(must_release_again(l, &q), HF_DONE);
@@ -94,7 +94,7 @@ static void a_server_that_is_needed_has_the_whole_timeout(void **state)
     redis_server_again(&t.s[2]);
     use(l, &last);
     for (int i = 0; i < 3; i++) {
-        struct lease_request q = asks_for(60000);
+        struct lease_request q = asks_for(KEY, 60000);
         struct lease_verdict v = {0};
         struct hf_fault fault = {0};
         pthread_t thread;
@@ -170,7 +170,7 @@ static void without_a_majority_the_message_says_which_servers_failed_and_why(voi
     trio_start_vouched(&t, "");
     struct lease *l = must_open(t.url, 8000);
     use(l, &last);
-    struct lease_request q = asks_for(20000), next = asks_for(20000);
+    struct lease_request q = asks_for(KEY, 20000), next = asks_for(KEY, 20000);
     assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
     redis_server_kill(&t.s[0]);
     redis_server_kill(&t.s[2]);
@@ -200,7 +200,7 @@ static void an_attempt_that_got_a_part_of_the_servers_leaves_nothing(void **stat
     use(l, &last); /* all servers take part */
     url_of(url, t.s[0].port, t.s[1].port, port_free(NULL), "");
     struct lease *part = must_open(url, 8000);
-    struct lease_request a = asks_for(20000), b = asks_for(20000);
+    struct lease_request a = asks_for(KEY, 20000), b = asks_for(KEY, 20000);
     assert_int_equal(must_acquire_again(part, &a).result, HF_DONE);
     assert_false(has_lock(&t.s[2]));
     for (int i = 0; i < 5; i++) {
@@ -252,12 +252,12 @@ static void replay_counter_example(bool by_flush)
     int64_t last = 0;
     trio_start_vouched(&t, "?max_ttl=5s");
     struct lease *b = must_open(t.url, 8000);
-    struct lease_request used = asks_for(1000);
+    struct lease_request used = asks_for(KEY, 1000);
     last = acquire_soon(b, &used).fence;
     assert_int_equal(must_release_again(b, &used), HF_DONE);
     url_of(url, t.s[0].port, t.s[1].port, port_free(NULL), "?max_ttl=5s");
     struct lease *a = must_open(url, 8000);
-    struct lease_request qa = asks_for(5000), qb = asks_for(5000);
+    struct lease_request qa = asks_for(KEY, 5000), qb = asks_for(KEY, 5000);
     int64_t from_ms = boot_ms();
     struct lease_verdict held = must_acquire_again(a, &qa), v;
     assert_int_equal(held.result, HF_DONE);
@@ -352,7 +352,7 @@ static void a_grant_keeps_its_fence_whichever_server_is_lost(void **state)
             for (int64_t end_ms = boot_ms() + 60000;; (void)must_release_again(l, &q)) {
                 use(l, &last);
                 set_fence(&t.s[largest], last + 1000);
-                q = asks_for(20000);
+                q = asks_for(KEY, 20000);
                 fence = must_acquire_again(l, &q).fence;
                 if (fence == last + 1001)
                     break; /* that server was not too slow to take part */
@@ -372,7 +372,7 @@ static void a_grant_keeps_its_fence_whichever_server_is_lost(void **state)
  * lock ran out because the machine stood still for its TTL. */
 static bool outlast_restarts(struct trio *t, struct lease *l, struct lease *rival)
 {
-    struct lease_request a = asks_for(4000), b = asks_for(4000);
+    struct lease_request a = asks_for(KEY, 4000), b = asks_for(KEY, 4000);
     int64_t fence = acquire_soon(l, &a).fence, renewed_ms = boot_ms();
     for (int i = 0; i < 3; i++) {
         forget(&t->s[i], false);

@@ -29,7 +29,7 @@ static void new_servers_take_part_after_max_ttl_unless_vouched_for(void **state)
     struct hf_fault fault = {0};
     struct lease_verdict v;
     struct lease *l;
-    struct lease_request q = asks_for(1000);
+    struct lease_request q = asks_for(KEY, 1000);
     enum hf_result result;
     for (;;) { /* until they are asked while they are new */
         int64_t from_ms = boot_ms();
@@ -43,7 +43,7 @@ static void new_servers_take_part_after_max_ttl_unless_vouched_for(void **state)
     }
     assert_int_equal(result, HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "takes part in"));
-    struct lease_request beyond = asks_for(3001); /* of max_ttl */
+    struct lease_request beyond = asks_for(KEY, 3001); /* of max_ttl */
     assert_int_equal(lease_acquire(l, &beyond, &v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "to 3 s"));
     acquire_until_all_vote(l, &q, &t);
@@ -87,7 +87,7 @@ static void two_addresses_of_one_server_are_one_vote(void **state)
     snprintf(t.url, sizeof t.url, "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d", t.s[0].port,
              t.s[0].port, port_free(NULL));
     struct lease *l = must_open(t.url, 8000);
-    struct lease_request q = asks_for(1000);
+    struct lease_request q = asks_for(KEY, 1000);
     assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "is the same server as"));
     lease_close(l);
@@ -101,7 +101,8 @@ static void renewal_needs_no_memory(void **state)
     char answer[256];
     trio_start_vouched(&t, "");
     struct lease *l = must_open(t.url, 8000);
-    struct lease_request q = asks_for(20000), shared = asks_for(20000), next = asks_for(20000);
+    struct lease_request q = asks_for(KEY, 20000), shared = asks_for(KEY, 20000),
+                         next = asks_for(KEY, 20000);
     shared.mode = HF_SHARED;
     shared.key = "shared";
     shared.key_len = strlen(shared.key);
@@ -160,7 +161,7 @@ static void examining_reports_an_even_number_a_lost_server_and_eviction(void **s
     assert_true(n.even && n.eviction && n.clock && n.down);
     assert_int_equal(n.n_votes, 0); /* examining lets nobody in */
     assert_int_equal(n.n_without, 3);
-    struct lease_request q = asks_for(1000);
+    struct lease_request q = asks_for(KEY, 1000);
     acquire_until_all_vote(l, &q, &t);
     lease_close(l);
     struct lease *fresh = must_open(url, 8000);
@@ -194,8 +195,8 @@ static void a_user_with_the_documented_rights_can_do_everything(void **state)
              t.s[0].port, t.s[1].port, t.s[2].port);
     struct lease *l = must_open(t.url, 8000);
     use(l, &last);
-    struct lease_request reader = asks_for(20000), other = asks_for(20000),
-                         writer = asks_for(20000);
+    struct lease_request reader = asks_for(KEY, 20000), other = asks_for(KEY, 20000),
+                         writer = asks_for(KEY, 20000);
     reader.mode = other.mode = HF_SHARED;
     writer.queue = true;
     assert_int_equal(must_acquire_again(l, &reader).result, HF_DONE);

@@ -53,12 +53,7 @@ static struct lease *open_lease(void)
     return l;
 }
 
-static struct lease_request ask(const char *key)
-{
-    struct lease_request r = waits(key);
-    r.ttl_ms = TTL_MS;
-    return r;
-}
+static struct lease_request ask(const char *key) { return waits_for(key, TTL_MS); }
 
 static int64_t granted(struct lease *l, const struct lease_request *r)
 {

@@ -1,11 +1,10 @@
 /* The ZooKeeper driver over one real server: what the conformance suite cannot know. */
 #include "support/fixtures.h"
 
-#include "support/zookeeper.h"
+#include "support/lease_calls.h"
+#include "support/zookeeper_server.h"
 
-#include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static void a_ttl_beyond_the_servers_limits_is_cut_or_refused(void **state)
     struct zookeeper_server strict = {.session_min_ms = 12500, .session_max_ms = 15500};
     assert_true(zookeeper_server_start(&strict));
     struct lease *l = must_open(strict.url, 10000), *other;
-    struct lease_request q = zk_asks("negotiated", 60000, false);
+    struct lease_request q = asks_for("negotiated", 60000);
     struct lease_verdict v = must_acquire_again(l, &q);
     assert_int_equal(v.result, HF_DONE);
     assert_in_range(v.remaining_ms, 1000, 15500);
@@ -37,7 +36,7 @@ static void a_ttl_beyond_the_servers_limits_is_cut_or_refused(void **state)
     assert_in_range(v.remaining_ms, 1000, 15500);
     assert_int_equal(must_release_again(l, &q), HF_DONE);
     struct hf_fault fault = {0};
-    q = zk_asks("negotiated", 1000, false);
+    q = asks_for("negotiated", 1000);
     assert_int_equal(lease_acquire(l, &q, &v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "12500"));
     assert_int_equal(lease_ttl_min_ms(l), 12500); /* from now on it is refused before it is sent */
@@ -60,7 +59,7 @@ static void leases_of_many_ttls_share_few_sessions(void **state)
     char keys[20][32];
     for (int i = 0; i < 20; i++) {
         snprintf(keys[i], sizeof keys[i], "ttl-%d", i);
-        q[i] = zk_asks(keys[i], 10000 + 1000 * i, false);
+        q[i] = asks_for(keys[i], 10000 + 1000 * i);
         int64_t from_ms = boot_ms();
         struct lease_verdict v = must_acquire_again(l, &q[i]);
         int64_t passed_ms = boot_ms() - from_ms;
@@ -90,7 +89,7 @@ static void other_users_can_neither_take_nor_break_a_lock(void **state)
     char url[128];
     url_of("anna:sesame", url);
     struct lease *l = must_open(url, 10000), *other;
-    struct lease_request q = zk_asks("digest", 10000, false);
+    struct lease_request q = asks_for("digest", 10000);
     assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
     static const char *const users[] = {"anna:barley", "bert:sesame"};
     for (int i = 0; i < 2; i++) {
@@ -146,11 +145,11 @@ static void a_release_wakes_one_waiter_and_not_the_herd(void **state)
 {
     (void)state;
     struct lease *l = must_open(server.url, 10000);
-    struct lease_request holder = zk_asks("herd", 60000, false);
+    struct lease_request holder = asks_for("herd", 60000);
     assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
     static struct sleeper sleepers[WAITERS];
     for (int i = 0; i < WAITERS; i++) {
-        sleepers[i].q = zk_asks("herd", 60000, true);
+        sleepers[i].q = waits_for("herd", 60000);
         assert_int_equal(lease_clone(l, &sleepers[i].l, NULL), HF_DONE);
         assert_int_equal(pthread_create(&sleepers[i].thread, NULL, sleeper_run, &sleepers[i]), 0);
     }
@@ -181,7 +180,7 @@ static void nothing_but_empty_containers_is_left(void **state)
 {
     (void)state;
     struct lease *l = must_open(server.url, 10000);
-    struct lease_request a = zk_asks("left", 10000, false), r = zk_asks("left", 10000, false);
+    struct lease_request a = asks_for("left", 10000), r = asks_for("left", 10000);
     r.mode = HF_SHARED;
     assert_int_equal(must_acquire_again(l, &r).result, HF_DONE);
     assert_int_equal(must_release_again(l, &r), HF_DONE);
@@ -216,9 +215,8 @@ static int stop(void **state)
     return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    zk_process_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_but_empty_containers_is_left),
         cmocka_unit_test(a_ttl_beyond_the_servers_limits_is_cut_or_refused),

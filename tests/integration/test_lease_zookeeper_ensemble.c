@@ -2,11 +2,10 @@
  * again, for HF_ENSEMBLE_S seconds.  `make soak` runs this, and `make test` does not. */
 #include "support/fixtures.h"
 
-#include "support/zookeeper.h"
+#include "support/lease_calls.h"
+#include "support/zookeeper_server.h"
 
-#include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,39 +24,68 @@ static int64_t seconds;
 
 /* ---- one server at a time ---- */
 
+/* A thread that renews a lease five times per TTL. */
+struct renewer {
+    struct lease *l;
+    struct lease_request q;
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_int n_renewed, n_lost;
+};
+
+static void *renewer_run(void *arg)
+{
+    struct renewer *x = arg;
+    struct lease_verdict v;
+    for (; !atomic_load(&x->stop); nap_ms(TTL_MS / 5))
+        if (lease_renew(x->l, &x->q, 1, &v, NULL) == HF_DONE)
+            atomic_fetch_add(v.result == HF_DONE ? &x->n_renewed : &x->n_lost, 1);
+    return NULL;
+}
+
+static void await_renewals(struct renewer *x, int n)
+{
+    n += atomic_load(&x->n_renewed);
+    for (int64_t end_ms = boot_ms() + 60000; atomic_load(&x->n_renewed) < n; nap_ms(10))
+        assert_true(boot_ms() < end_ms);
+}
+
 /* A holder keeps its lease while each server in turn is killed, and one that waits gets the lock
  * when it is given back. */
 static void a_lease_survives_the_loss_of_any_one_server(void **state)
 {
     (void)state;
-    struct zk_process p;
-    zk_process_start(&p, url, "survives", TTL_MS);
-    int64_t fence = zk_process_await(&p, "held", 30000);
+    struct renewer x = {.l = must_open(url, TIMEOUT_MS), .q = asks_for("survives", TTL_MS)};
+    int64_t fence = must_acquire_again(x.l, &x.q).fence;
+    assert_int_equal(pthread_create(&x.thread, NULL, renewer_run, &x), 0);
     for (int i = 0; i < SERVERS; i++) {
         zookeeper_server_kill(&servers[i]);
-        for (int n = 0; n < 3; n++)
-            zk_process_await(&p, "renewed", 20000);
+        await_renewals(&x, 3);
         zookeeper_server_again(&servers[i]);
         for (int n = 0; n < 500 && zookeeper_ensemble_serving(servers, SERVERS) < SERVERS; n++)
-            usleep(20000);
-        zk_process_await(&p, "renewed", 20000);
+            nap_ms(20);
+        await_renewals(&x, 1);
     }
+    atomic_store(&x.stop, true);
+    pthread_join(x.thread, NULL);
+    assert_int_equal(atomic_load(&x.n_lost), 0);
     struct lease *l = must_open(url, TIMEOUT_MS);
-    struct lease_request q = zk_asks("survives", TTL_MS, true);
+    struct lease_request q = waits_for("survives", TTL_MS);
     struct lease_verdict v = must_acquire_again(l, &q);
     assert_int_equal(v.result, HF_TAKEN);
-    zk_process_kill(&p);
-    assert_true(zk_wait_for(l, &q, 30000, &v) < 2 * TTL_MS + 2000);
+    assert_int_equal(must_release_again(x.l, &x.q), HF_DONE);
+    (void)must_wait(l, &q, 30000, &v);
     assert_true(v.fence > fence);
     assert_int_equal(must_release_again(l, &q), HF_DONE);
     lease_close(l);
+    lease_close(x.l);
 }
 
 static void without_a_majority_nothing_is_granted_and_then_it_goes_on(void **state)
 {
     (void)state;
     struct lease *l = must_open(url, TIMEOUT_MS), *other;
-    struct lease_request q = zk_asks("majority", TTL_MS, false);
+    struct lease_request q = asks_for("majority", TTL_MS);
     struct lease_verdict v;
     struct hf_fault fault = {0};
     zookeeper_server_kill(&servers[0]);
@@ -65,7 +93,7 @@ static void without_a_majority_nothing_is_granted_and_then_it_goes_on(void **sta
     enum hf_result result = lease_acquire(l, &q, &v, &fault);
     assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
     for (int i = 0; i < 500 && zookeeper_ensemble_serving(servers, SERVERS) > 0; i++)
-        usleep(20000); /* until the last one has noticed */
+        nap_ms(20); /* until the last one has noticed */
     assert_int_equal(try_open(url, TIMEOUT_MS, &other, &fault), HF_UNREACHABLE);
     print_message("%s\n", fault.msg);
     assert_non_null(strstr(fault.msg, "quorum"));
@@ -122,7 +150,7 @@ static void *contender_run(void *arg)
     struct contender *c = arg;
     struct lease *l = must_open(url, TIMEOUT_MS);
     while (boot_ms() < c->end_ms) {
-        struct lease_request q = zk_asks("contended", TTL_MS, true);
+        struct lease_request q = waits_for("contended", TTL_MS);
         struct lease_verdict v = {.result = HF_TAKEN};
         int64_t sent_ms = 0;
         while (boot_ms() < c->end_ms) {
@@ -197,9 +225,8 @@ static int stop(void **state)
     return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    zk_process_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_survives_the_loss_of_any_one_server),
         cmocka_unit_test(no_two_hold_while_servers_are_killed_and_stopped),

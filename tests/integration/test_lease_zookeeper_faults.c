@@ -1,7 +1,8 @@
 /* The ZooKeeper driver when answers, servers and quorums get lost. */
 #include "support/fixtures.h"
 
-#include "support/zookeeper.h"
+#include "support/lease_calls.h"
+#include "support/zookeeper_server.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -34,8 +35,8 @@ static void a_place_whose_answer_was_lost_is_given_up(void **state)
     (void)state;
     struct relay *proxy;
     struct lease *l = must_open(server.url, 10000), *cut = open_through(&proxy, 10000);
-    struct lease_request holder = zk_asks("lost place", 60000, false);
-    struct lease_request waiter = zk_asks("lost place", 60000, true);
+    struct lease_request holder = asks_for("lost place", 60000);
+    struct lease_request waiter = waits_for("lost place", 60000);
     struct lease_verdict v;
     assert_int_equal(must_acquire_again(l, &holder).result, HF_DONE);
     relay_lose_only(proxy, "/@w-");
@@ -64,7 +65,7 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
     (void)state;
     struct relay *proxy;
     struct lease *l = must_open(server.url, 10000), *cut = open_through(&proxy, 2000);
-    struct lease_request a = zk_asks("expired", 6000, false), b = zk_asks("expired", 10000, true);
+    struct lease_request a = asks_for("expired", 6000), b = waits_for("expired", 10000);
     struct lease_verdict v, w;
     enum hf_result result;
     int64_t sent_ms, begun_ms = boot_ms();
@@ -77,7 +78,7 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
     int64_t deadline_ms = sent_ms + v.remaining_ms;
     relay_set(proxy, RELAY_HOLD); /* the server hears nothing either */
     assert_int_not_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
-    zk_wait_for(l, &b, 30000, &w);
+    must_wait(l, &b, 30000, &w);
     assert_true(boot_ms() >= deadline_ms);
     relay_set(proxy, RELAY_PASS);
     result = HF_UNREACHABLE;
@@ -86,7 +87,7 @@ static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **st
     assert_int_equal(result, HF_DONE);
     assert_int_equal(v.result, HF_LOST);
     /* The handle works again, with a new session. */
-    struct lease_request c = zk_asks("after", 20000, false);
+    struct lease_request c = asks_for("after", 20000);
     assert_int_equal(must_acquire_again(cut, &c).result, HF_DONE);
     assert_int_equal(must_release_again(cut, &c), HF_DONE);
     assert_int_equal(must_release_again(l, &b), HF_DONE);
@@ -109,8 +110,8 @@ static void a_short_session_leaves_a_call_its_timeout(void **state)
     (void)state;
     struct lease *holder = must_open(server.url, 20000);
     struct lease *l = must_open(server.url, 20000);
-    struct lease_request held = zk_asks("patience", 30000, false);
-    struct lease_request a = zk_asks("patience", 1000, false), b = zk_asks("patience", 1000, true);
+    struct lease_request held = asks_for("patience", 30000);
+    struct lease_request a = asks_for("patience", 1000), b = waits_for("patience", 1000);
     assert_int_equal(must_acquire_again(holder, &held).result, HF_DONE);
     assert_int_equal(must_acquire_again(l, &a).result, HF_TAKEN);
     assert_int_equal(must_acquire_again(l, &b).result, HF_TAKEN);
@@ -174,8 +175,8 @@ static void a_silent_connection_is_not_closed_while_a_lease_depends_on_it(void *
     (void)state;
     struct relay *proxy;
     struct lease *l = open_through(&proxy, 20000);
-    struct lease_request a = zk_asks("silent", 29000, false);
-    struct lease_request b = zk_asks("meanwhile", 29000, false);
+    struct lease_request a = asks_for("silent", 29000);
+    struct lease_request b = asks_for("meanwhile", 29000);
     assert_int_equal(must_acquire_again(l, &a).result, HF_DONE);
     make_silent(proxy, l, 29000, "qH");
     assert_int_equal(must_acquire_again(l, &b).result, HF_DONE);
@@ -194,21 +195,21 @@ static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **stat
     assert_true(zookeeper_server_start(&forgets));
     snprintf(url, sizeof url, "%s/some/where", forgets.url);
     struct lease *l = must_open(url, 10000), *other = must_open(url, 10000);
-    struct lease_request a = zk_asks("empty", 6000, false), b = zk_asks("empty", 30000, true);
+    struct lease_request a = asks_for("empty", 6000), b = waits_for("empty", 30000);
     assert_int_equal(must_acquire_again(l, &a).result, HF_DONE);
     assert_int_equal(must_acquire_again(other, &b).result, HF_TAKEN);
     zookeeper_server_kill(&forgets);
     zookeeper_server_forget(&forgets);
     zookeeper_server_again(&forgets);
     struct lease_verdict v = {0};
-    assert_true(zk_wait_for(other, &b, 20000, &v) < 15000); /* long before a TTL has passed */
+    assert_true(must_wait(other, &b, 20000, &v) < 15000); /* long before a TTL has passed */
     enum hf_result result = HF_UNREACHABLE;
     for (int i = 0; i < 5 && result != HF_DONE; i++)
         result = lease_renew(l, &a, 1, &v, NULL);
     assert_int_equal(result, HF_DONE);
     assert_int_equal(v.result, HF_LOST);
     assert_int_equal(must_release_again(other, &b), HF_DONE);
-    struct lease_request c = zk_asks("empty", 30000, false);
+    struct lease_request c = asks_for("empty", 30000);
     assert_int_equal(must_acquire_again(l, &c).result, HF_DONE);
     assert_int_equal(must_release_again(l, &c), HF_DONE);
     lease_close(other);
@@ -325,7 +326,7 @@ static void one_server_of_two_is_enough(void **state)
         char url[96];
         snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d,127.0.0.1:%d", silent, server.port);
         struct lease *l = must_open(url, 10000);
-        struct lease_request q = zk_asks("half", 10000, false);
+        struct lease_request q = asks_for("half", 10000);
         assert_int_equal(must_acquire_again(l, &q).result, HF_DONE);
         assert_int_equal(must_release_again(l, &q), HF_DONE);
         lease_close(l);

@@ -31,21 +31,24 @@ struct lease *must_open(const char *url, int64_t timeout_ms)
     return l;
 }
 
-struct lease_request asks(const char *key)
+struct lease_request asks_for(const char *key, int64_t ttl_ms)
 {
-    struct lease_request q = {.key = key, .key_len = strlen(key), .ttl_ms = 30000, .slots = 1};
+    struct lease_request q = {.key = key, .key_len = strlen(key), .ttl_ms = ttl_ms, .slots = 1};
     struct random random; /* a new one, since processes that fork have their state in common */
     random_init_system(&random);
     random_bytes(&random, q.owner, sizeof q.owner);
     return q;
 }
 
-struct lease_request waits(const char *key)
+struct lease_request waits_for(const char *key, int64_t ttl_ms)
 {
-    struct lease_request q = asks(key);
+    struct lease_request q = asks_for(key, ttl_ms);
     q.queue = true;
     return q;
 }
+
+struct lease_request asks(const char *key) { return asks_for(key, 30000); }
+struct lease_request waits(const char *key) { return waits_for(key, 30000); }
 
 static struct lease_verdict must_call(lease_call *call, struct lease *l,
                                       const struct lease_request *q)
@@ -123,4 +126,17 @@ enum hf_result must_release_again(struct lease *l, const struct lease_request *q
     struct lease_verdict v = {.result = HF_FAILED};
     bool may_be_done = call_again(lease_release, l, q, &v);
     return may_be_done && v.result == HF_LOST ? HF_DONE : v.result;
+}
+
+int64_t must_wait(struct lease *l, const struct lease_request *q, int64_t most_ms,
+                  struct lease_verdict *ret)
+{
+    int64_t from_ms = boot_ms();
+    while ((*ret = must_acquire_again(l, q)).result != HF_DONE) {
+        struct hf_fault fault = {0};
+        assert_true(boot_ms() - from_ms < most_ms);
+        if (lease_wait(l, q, 1000, &fault) != HF_DONE)
+            fail_msg("%s", fault.msg);
+    }
+    return boot_ms() - from_ms;
 }

@@ -65,13 +65,6 @@ void trio_stop(struct trio *t)
 
 /* ---- requests ---- */
 
-struct lease_request asks_for(int64_t ttl_ms)
-{
-    struct lease_request q = asks(KEY);
-    q.ttl_ms = ttl_ms;
-    return q;
-}
-
 struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q)
 {
     struct lease_verdict v = {.result = HF_FAILED};
@@ -89,7 +82,7 @@ struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q
  * what may be taken off for clocks that differ. */
 static bool use_once(struct lease *l, int64_t *last_fence)
 {
-    struct lease_request q = asks_for(USE_TTL_MS);
+    struct lease_request q = asks_for(KEY, USE_TTL_MS);
     int64_t from_ms = boot_ms();
     struct lease_verdict v = acquire_soon(l, &q);
     assert_true(v.fence > *last_fence);

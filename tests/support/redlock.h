@@ -27,7 +27,6 @@ bool has_lock(const struct redis_server *s);
 bool has_vote(const struct redis_server *s);
 void vouch(const struct redis_server *s);
 
-struct lease_request asks_for(int64_t ttl_ms);
 /* Asks until the lock is granted, for at most ten seconds. */
 struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q);
 /* Acquires, renews and releases; the fence is larger than *last_fence. */

@@ -4,9 +4,12 @@
 #include <ctype.h>
 #include <string.h>
 
+#define LOCKS "{lock" /* the beginning of the words for it */
+
 struct params {
     int n;
     bool rows;
+    bool locks; /* the statement locks rows */
     struct {
         const char *name;
         size_t len;
@@ -121,16 +124,39 @@ static void put_param(struct buf *out, const struct params *params, int number)
     buf_str(out, types[params->v[number - 1].type]);
 }
 
-static void put_names(struct buf *out, const struct params *params, const char *prefix)
+static void put_name(struct buf *out, const struct params *params, int i)
+{
+    buf_put(out, params->v[i].name, params->v[i].len);
+}
+
+static void put_names(struct buf *out, const struct params *params)
 {
     for (int i = 0; i < params->n; i++) {
         buf_str(out, i ? ", " : "");
-        buf_str(out, prefix);
-        buf_put(out, params->v[i].name, params->v[i].len);
+        put_name(out, params, i);
     }
 }
 
-static void put_unnest(struct buf *out, const struct params *params)
+/* The arrays as columns of a SELECT, which PostgreSQL expands row by row.  As a function in FROM,
+ * it would first copy each array into a store of its own: a third of the time of a small
+ * statement. */
+static void put_select(struct buf *out, const struct params *params, bool named)
+{
+    buf_str(out, "SELECT ");
+    for (int i = 0; i < params->n; i++) {
+        buf_str(out, i ? ", unnest(" : "unnest(");
+        put_param(out, params, i + 1);
+        buf_str(out, "[])");
+        if (named) {
+            buf_str(out, " AS ");
+            put_name(out, params, i);
+        }
+    }
+}
+
+/* What a statement that locks has instead: PostgreSQL locks no row of such a SELECT, and refuses to
+ * try. */
+static void put_function(struct buf *out, const struct params *params)
 {
     buf_str(out, "unnest(");
     for (int i = 1; i <= params->n; i++) {
@@ -139,7 +165,7 @@ static void put_unnest(struct buf *out, const struct params *params)
         buf_str(out, "[]");
     }
     buf_str(out, ") AS r(");
-    put_names(out, params, "");
+    put_names(out, params);
     buf_char(out, ')');
 }
 
@@ -151,7 +177,7 @@ static void put_list(struct buf *out, const struct dialect *dialect, const struc
     bool values = ends_in(open, paren, "values");
     if (values) {
         buf_char(out, '(');
-        put_names(out, params, "");
+        put_names(out, params);
         buf_str(out, ") ");
     }
     if (dialect->row_at_a_time) {
@@ -162,13 +188,17 @@ static void put_list(struct buf *out, const struct dialect *dialect, const struc
     if (!params->rows)
         return;
     if (values) {
-        buf_str(out, "SELECT ");
-        put_names(out, params, "r.");
-        buf_str(out, " FROM ");
-    } else {
-        buf_put(out, open + 1, (size_t)(paren - open) - 1 - strlen("rows"));
+        put_select(out, params, false);
+        return;
     }
-    put_unnest(out, params);
+    buf_put(out, open + 1, (size_t)(paren - open) - 1 - strlen("rows"));
+    if (params->locks) {
+        put_function(out, params);
+        return;
+    }
+    buf_char(out, '(');
+    put_select(out, params, true);
+    buf_str(out, ") AS r");
 }
 
 /* Writes a fragment; its `%` stands for the argument between the parenthesis and the brace. */
@@ -206,7 +236,7 @@ static void params_copy(const struct params *params, bool slow, struct template_
 enum hf_status template_expand(const char *sql, const struct dialect *dialect, struct buf *out,
                                struct template_params *ret_params, struct hf_err *err)
 {
-    struct params params = {0};
+    struct params params = {.locks = strstr(sql, LOCKS) != NULL};
     bool slow = false;
     if (!params_find(sql, dialect, &params))
         return hf_err_set(err, HF_INTERNAL, "bad statement template: %.120s", sql);

@@ -19,8 +19,8 @@ struct template_fragment {
 struct dialect {
     const struct template_fragment *fragments; /* ends with a NULL name */
     /* If true, rows(...) and args(...) vanish and r.x becomes ?n.  If false, for a database that
-     * takes arrays, rows(...) becomes unnest($1::bigint[], ...) AS r(...), and each r.x of
-     * args(...) becomes $n::bigint. */
+     * takes arrays, rows(...) becomes (SELECT unnest($1::bigint[]) AS ..., ...) AS r, and each r.x
+     * of args(...) becomes $n::bigint. */
     bool row_at_a_time;
 };
 

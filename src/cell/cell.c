@@ -6,9 +6,9 @@
  *
  * Locks.  node_lock: the node, the topics' writing side and `is_stopped`.  The thread has it except
  * while the journal works and while it sleeps, so that cell_retire and cell_stop can answer every
- * request at once though the journal hangs.  inbox_lock: the inbox, the list of requests whose
- * clients have gone, and what the thread is told.  shown_lock: what other threads see of the node.
- * Both are held for a few instructions and may be taken inside node_lock.
+ * request at once though the journal hangs.  The inbox has a lock of its own.  shown_lock: what
+ * other threads see of the node.  Both are held for a few instructions and may be taken inside
+ * node_lock.
  *
  * A request is lent to the cell from cell_submit until `answered` gives it back: the node's
  * pending_done comes here first.  Answers are given under node_lock, or by cell_submit itself. */
@@ -23,6 +23,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/wait.h"
+#include "cell/cell_inbox.h"
 #include "cell/cell_log.h"
 #include "cell/cell_metrics.h"
 #include "cell/topics.h"
@@ -35,13 +36,6 @@
 #define GATHER_APPEND_US 1000 /* see gather_more: after a faster append it does not wait */
 #define GATHER_MAX_US 5000    /* how long it waits at most, and at most for half an append */
 #define GATHER_PAUSE 16       /* entries without it, after it was in vain */
-
-enum stage {
-    STAGE_FREE, /* before cell_submit */
-    STAGE_LENT,
-    STAGE_GONE, /* lent, and its client has gone */
-    STAGE_ANSWERED
-};
 
 /* What other threads may know of the node. */
 struct shown {
@@ -68,23 +62,13 @@ struct cell {
     int64_t append_us;       /* how long the last call took, if it was an append; else 0 */
     int gather_pause;        /* entries until gather_more may wait again */
 
-    pthread_mutex_t node_lock; /* of the next three */
+    pthread_mutex_t node_lock; /* of the next four */
     struct node *node;
-    size_t n_answered; /* requests by the last call, without keep-alives */
-    bool is_stopped;   /* every request has been answered, and the node is not run any more */
+    pthread_cond_t changed; /* the node's role, or that it is retired */
+    size_t n_answered;      /* requests by the last call, without keep-alives */
+    bool is_stopped;        /* every request has been answered, and the node is not run any more */
 
-    pthread_mutex_t inbox_lock;        /* of all that follow, up to `shown_lock` */
-    pthread_cond_t wake;               /* of the thread */
-    pthread_cond_t changed;            /* the node's role, or is_retired */
-    struct cell_request *first, **end; /* the inbox, oldest first */
-    size_t n_queued;                   /* of which are no keep-alives */
-    size_t n_wanted; /* the thread sleeps until so many are queued; 0: it does not */
-    struct cell_request *gone;
-    bool sleeps;
-    bool retires; /* see cell_retire */
-    bool refuses; /* everything */
-    bool stops;   /* the thread ends */
-    bool is_retired;
+    struct cell_inbox inbox;
 
     struct lock shown_lock;
     struct shown shown;
@@ -93,27 +77,10 @@ struct cell {
 
 /* ---- answers ---- */
 
-static bool is_queued(const struct cell_request *r) { return r->kind != CELL_REQUEST_KEEPALIVE; }
-
-static void unlink_gone(struct cell *c, struct cell_request *r)
-{
-    if (r->gone_prev)
-        r->gone_prev->gone_next = r->gone_next;
-    else if (c->gone == r)
-        c->gone = r->gone_next;
-    if (r->gone_next)
-        r->gone_next->gone_prev = r->gone_prev;
-    r->gone_next = r->gone_prev = NULL;
-}
-
 /* Gives a request back to its caller.  It may be gone when this returns. */
 static void give_back(struct cell *c, struct cell_request *r)
 {
-    if (atomic_exchange(&r->stage, STAGE_ANSWERED) == STAGE_GONE) {
-        pthread_mutex_lock(&c->inbox_lock);
-        unlink_gone(c, r);
-        pthread_mutex_unlock(&c->inbox_lock);
-    }
+    cell_inbox_end(&c->inbox, r);
     cell_metrics_answer(&c->metrics, r, clock_monotonic_us(c->config.clock) - r->submitted_us);
     r->pending = r->reply;
     pending_done(&r->pending);
@@ -124,7 +91,7 @@ static void answered(struct pending *pending)
 {
     struct cell_request *r = (struct cell_request *)pending;
     struct cell *c = pending->waiter;
-    c->n_answered += is_queued(r);
+    c->n_answered += cell_inbox_is_queued(r);
     if (r->verdict.result == CELL_DEADLOCK)
         cell_log_deadlock(&r->verdict, clock_monotonic_us(c->config.clock), &c->deadlock_us);
     give_back(c, r);
@@ -144,88 +111,17 @@ static void refuse(struct cell *c, struct cell_request *r, enum cell_result resu
     give_back(c, r);
 }
 
-/* ---- the inbox ---- */
-
-static bool is_stale_look(const struct cell_request *r)
-{
-    return r->kind == CELL_REQUEST_LOOK && r->stale;
-}
-
-/* With inbox_lock. */
-static enum cell_result admit(const struct cell *c, const struct cell_request *r)
-{
-    if (c->refuses || (c->retires && !is_stale_look(r)))
-        return CELL_STOPPING;
-    return is_queued(r) && c->n_queued >= c->config.queue_max ? CELL_OVERLOADED : CELL_DONE;
-}
-
-/* With inbox_lock. */
-static void rouse(struct cell *c)
-{
-    if (c->sleeps)
-        pthread_cond_signal(&c->wake);
-    c->sleeps = false;
-}
-
 void cell_submit(struct cell *c, struct cell_request *r)
 {
     r->reply = r->pending;
     r->pending = (struct pending){.done = answered, .waiter = c};
     r->submitted_us = clock_monotonic_us(c->config.clock);
-    r->next = NULL;
-    atomic_store(&r->stage, STAGE_LENT);
-    pthread_mutex_lock(&c->inbox_lock);
-    enum cell_result result = admit(c, r);
-    if (result == CELL_DONE) {
-        *c->end = r;
-        c->end = &r->next;
-        c->n_queued += is_queued(r);
-        if (c->n_wanted && c->n_queued >= c->n_wanted) {
-            c->n_wanted = 0;
-            pthread_cond_signal(&c->wake);
-        }
-        rouse(c);
-    }
-    pthread_mutex_unlock(&c->inbox_lock);
+    enum cell_result result = cell_inbox_put(&c->inbox, r);
     if (result != CELL_DONE)
         refuse(c, r, result);
 }
 
-void cell_gone(struct cell *c, struct cell_request *r)
-{
-    int lent = STAGE_LENT;
-    pthread_mutex_lock(&c->inbox_lock);
-    if (atomic_compare_exchange_strong(&r->stage, &lent, STAGE_GONE)) {
-        r->gone_prev = NULL;
-        r->gone_next = c->gone;
-        if (c->gone)
-            c->gone->gone_prev = r;
-        c->gone = r;
-        rouse(c);
-    }
-    pthread_mutex_unlock(&c->inbox_lock);
-}
-
-static struct cell_request *take_inbox(struct cell *c)
-{
-    pthread_mutex_lock(&c->inbox_lock);
-    struct cell_request *first = c->first;
-    c->first = NULL;
-    c->end = &c->first;
-    c->n_queued = 0;
-    pthread_mutex_unlock(&c->inbox_lock);
-    return first;
-}
-
-static struct cell_request *take_gone(struct cell *c)
-{
-    pthread_mutex_lock(&c->inbox_lock);
-    struct cell_request *r = c->gone;
-    if (r)
-        unlink_gone(c, r);
-    pthread_mutex_unlock(&c->inbox_lock);
-    return r;
-}
+void cell_gone(struct cell *c, struct cell_request *r) { cell_inbox_gone(&c->inbox, r); }
 
 /* ---- what others see; with node_lock ---- */
 
@@ -259,16 +155,11 @@ static void show(struct cell *c)
                      c->journal && c->driver->syncs ? c->driver->syncs(c->journal) : -1);
     cell_metrics_grow(&c->metrics, &c->last.counts, &s.counts);
     cell_log_changes(&c->last, &s);
-    bool is_retired = node_is_retired(c->node);
     if (s.role != c->last.role || s.journal_answers != c->last.journal_answers ||
         strcmp(s.master_url, c->last.master_url) != 0 || strcmp(s.why, c->last.why) != 0)
         show_shared(c, &s);
-    if (s.role != c->last.role || is_retired) {
-        pthread_mutex_lock(&c->inbox_lock);
-        c->is_retired = is_retired;
+    if (s.role != c->last.role || node_is_retired(c->node))
         pthread_cond_broadcast(&c->changed);
-        pthread_mutex_unlock(&c->inbox_lock);
-    }
     c->last = s;
 }
 
@@ -325,7 +216,7 @@ static void run_call(struct cell *c, struct journal_call *call)
 static struct journal_call *take_orders(struct cell *c, bool retires, int64_t *ret_sleep_us)
 {
     struct journal_call *call = NULL;
-    struct cell_request *r = take_inbox(c);
+    struct cell_request *r = cell_inbox_take(&c->inbox);
     *ret_sleep_us = SLEEP_MAX_US;
     pthread_mutex_lock(&c->node_lock);
     pending_batch_begin();
@@ -340,7 +231,7 @@ static struct journal_call *take_orders(struct cell *c, bool retires, int64_t *r
             node_submit(c->node, r);
         r = next;
     }
-    while ((r = take_gone(c)))
+    while ((r = cell_inbox_take_gone(&c->inbox)))
         node_gone(c->node, r);
     if (!c->is_stopped) {
         call = node_next(c->node);
@@ -369,24 +260,13 @@ static size_t report_back(struct cell *c, struct journal_call *call)
     return n_answered;
 }
 
-/* Sleeps until there is something to do.  Returns false if the thread is to end. */
-static bool doze(struct cell *c, int64_t sleep_us, bool *retires)
+static void doze(struct cell *c, bool retires, int64_t sleep_us)
 {
     if (sleep_us > SLEEP_MAX_US)
         sleep_us = SLEEP_MAX_US;
     if (sleep_us < SLEEP_MIN_US)
         sleep_us = SLEEP_MIN_US;
-    int64_t until_us = wait_now_us() + sleep_us;
-    pthread_mutex_lock(&c->inbox_lock);
-    c->sleeps = true;
-    while (c->sleeps && !c->first && !c->gone && !c->stops && c->retires == *retires)
-        if (!wait_cond_until(&c->wake, &c->inbox_lock, until_us))
-            break;
-    c->sleeps = false;
-    *retires = c->retires;
-    bool goes_on = !c->stops;
-    pthread_mutex_unlock(&c->inbox_lock);
-    return goes_on;
+    cell_inbox_sleep(&c->inbox, retires, wait_now_us() + sleep_us);
 }
 
 /* Clients that ask again when they are answered would fall into two groups: one asks while the
@@ -401,36 +281,23 @@ static void gather_more(struct cell *c, size_t n_answered)
     }
     int64_t half_us = c->append_us / 2;
     int64_t until_us = wait_now_us() + (half_us < GATHER_MAX_US ? half_us : GATHER_MAX_US);
-    pthread_mutex_lock(&c->inbox_lock);
-    size_t n_queued = c->n_queued;
-    if (n_answered > 0 && n_queued + n_answered > 1 && !c->stops && !c->retires) {
-        c->n_wanted = n_queued + n_answered - n_answered / 8;
-        while (c->n_wanted && wait_cond_until(&c->wake, &c->inbox_lock, until_us))
-            ;
-        c->n_wanted = 0;
-        if (c->n_queued < n_queued + (n_answered + 1) / 2)
-            c->gather_pause = GATHER_PAUSE;
-    }
-    pthread_mutex_unlock(&c->inbox_lock);
+    if (!cell_inbox_gather(&c->inbox, n_answered, until_us))
+        c->gather_pause = GATHER_PAUSE;
 }
 
 static void *cell_main(void *arg)
 {
     struct cell *c = arg;
-    bool retires = false, stops = false;
-    while (!stops) {
+    bool retires;
+    while (cell_inbox_goes_on(&c->inbox, &retires)) {
         int64_t sleep_us;
         struct journal_call *call = take_orders(c, retires, &sleep_us);
-        if (!call) {
-            stops = !doze(c, sleep_us, &retires);
-            continue;
+        if (call) {
+            run_call(c, call);
+            gather_more(c, report_back(c, call));
+        } else {
+            doze(c, retires, sleep_us);
         }
-        run_call(c, call);
-        gather_more(c, report_back(c, call));
-        pthread_mutex_lock(&c->inbox_lock);
-        retires = c->retires;
-        stops = c->stops;
-        pthread_mutex_unlock(&c->inbox_lock);
     }
     return NULL;
 }
@@ -444,8 +311,7 @@ static void cell_free(struct cell *c)
         c->driver->close(c->journal);
     topics_free(c->topics);
     pthread_mutex_destroy(&c->node_lock);
-    pthread_mutex_destroy(&c->inbox_lock);
-    pthread_cond_destroy(&c->wake);
+    cell_inbox_close(&c->inbox);
     pthread_cond_destroy(&c->changed);
     lock_close(&c->shown_lock);
     free(c->journal_url);
@@ -462,11 +328,9 @@ static struct cell *cell_new(const struct cell_config *config, const struct jour
     c->driver = driver;
     c->journal_url = hf_strndup(config->journal_url, strlen(config->journal_url));
     c->url = hf_strndup(config->url, strlen(config->url));
-    c->end = &c->first;
     c->topics = topics_new();
     pthread_mutex_init(&c->node_lock, NULL);
-    pthread_mutex_init(&c->inbox_lock, NULL);
-    wait_cond_init(&c->wake);
+    cell_inbox_init(&c->inbox, c->config.queue_max);
     wait_cond_init(&c->changed);
     lock_init(&c->shown_lock);
     random_init_system(&c->random);
@@ -487,11 +351,11 @@ static struct cell *cell_new(const struct cell_config *config, const struct jour
 static void await_leading(struct cell *c)
 {
     int64_t until_us = wait_now_us() + FIRST_WAIT_US;
-    pthread_mutex_lock(&c->inbox_lock);
+    pthread_mutex_lock(&c->node_lock);
     while (atomic_load(&c->role) != NODE_LEADING &&
-           wait_cond_until(&c->changed, &c->inbox_lock, until_us))
+           wait_cond_until(&c->changed, &c->node_lock, until_us))
         ;
-    pthread_mutex_unlock(&c->inbox_lock);
+    pthread_mutex_unlock(&c->node_lock);
 }
 
 enum hf_status cell_start(const struct cell_config *config, struct cell **ret, struct hf_err *err)
@@ -531,9 +395,7 @@ enum hf_status cell_start(const struct cell_config *config, struct cell **ret, s
 /* Answers everything, now and from now on, whatever the journal does. */
 static void end_all(struct cell *c)
 {
-    pthread_mutex_lock(&c->inbox_lock);
-    c->refuses = true;
-    pthread_mutex_unlock(&c->inbox_lock);
+    cell_inbox_refuse(&c->inbox);
     pthread_mutex_lock(&c->node_lock);
     pending_batch_begin();
     if (!c->is_stopped) {
@@ -546,7 +408,7 @@ static void end_all(struct cell *c)
         show_shared(c, &s);
         c->is_stopped = true;
     }
-    struct cell_request *r = take_inbox(c);
+    struct cell_request *r = cell_inbox_take(&c->inbox);
     while (r) {
         struct cell_request *next = r->next;
         refuse(c, r, CELL_STOPPING);
@@ -559,13 +421,12 @@ static void end_all(struct cell *c)
 void cell_retire(struct cell *c, int64_t limit_ms)
 {
     int64_t until_us = wait_now_us() + limit_ms * 1000;
-    pthread_mutex_lock(&c->inbox_lock);
-    c->retires = true;
-    rouse(c);
-    while (!c->is_retired && wait_cond_until(&c->changed, &c->inbox_lock, until_us))
+    cell_inbox_retire(&c->inbox);
+    pthread_mutex_lock(&c->node_lock);
+    while (!node_is_retired(c->node) && wait_cond_until(&c->changed, &c->node_lock, until_us))
         ;
-    bool is_retired = c->is_retired;
-    pthread_mutex_unlock(&c->inbox_lock);
+    bool is_retired = node_is_retired(c->node);
+    pthread_mutex_unlock(&c->node_lock);
     if (is_retired)
         return;
     log_write(LOG_WARN, "the locks could not be handed over in time", NULL);
@@ -577,10 +438,7 @@ void cell_stop(struct cell *c)
     if (!c)
         return;
     end_all(c);
-    pthread_mutex_lock(&c->inbox_lock);
-    c->stops = true;
-    rouse(c);
-    pthread_mutex_unlock(&c->inbox_lock);
+    cell_inbox_stop(&c->inbox);
     pthread_join(c->thread, NULL);
     cell_free(c);
 }

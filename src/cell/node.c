@@ -1,7 +1,6 @@
 /* A node's roles, its requests and its calls to the journal.  node_follow.c has what a standby
  * does, node_lead.c what a master does.  Keeps N1.  Owner: the thread that runs the node. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/backoff.h"
 #include "base/log.h"

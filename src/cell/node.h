@@ -86,8 +86,8 @@ struct cell_request {
     struct buf out;
     /* CELL_NO_MASTER: where the master is, never this server; "": not known */
     char master_url[CELL_URL_MAX + 1];
-    uint32_t ttl_ms;                   /* KEEPALIVE, OPEN */
-    bool is_unclaimed;                 /* ACQUIRE, granted: it counts when the client asks again */
+    uint32_t ttl_ms;   /* KEEPALIVE, OPEN */
+    bool is_unclaimed; /* ACQUIRE, granted: it counts when the client asks again */
     /* ACQUIRE, granted: this answer grants the lock.  An answer that has to be claimed does not,
      * nor does one that repeats a grant. */
     bool is_grant;
@@ -104,7 +104,7 @@ struct cell_request {
 
     /* the cell's own (cell.c) */
     struct pending reply; /* the caller's; `pending` is the cell's while the node has the request */
-    _Atomic int stage;    /* see cell_gone */
+    _Atomic int stage;    /* see cell_inbox.c */
     struct cell_request *gone_next, *gone_prev;
     int64_t submitted_us;
 };

@@ -1,7 +1,6 @@
 /* A node as a standby: it reads the journal, loads snapshots, counts the master's silence on its
  * own clock from the last change that it read, claims, and catches up.  Owner: the thread that runs
  * the node. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"

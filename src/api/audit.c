@@ -21,7 +21,7 @@ static void audit_listed(struct request *r)
         call_answer(r);
         return;
     }
-    const struct audit_page *page = command->audit_list.page;
+    const struct audit_page *page = command->audit_list;
     page_open_with(c, "pruned_seq", page->pruned_seq);
     for (size_t i = 0; i < page->n; i++) {
         page_next(c);
@@ -86,7 +86,7 @@ void audit_list(struct request *r)
     }
     c->command.kind = CMD_AUDIT_LIST;
     c->command.event = e;
-    c->command.audit_list.page = hf_alloc(sizeof page);
-    *c->command.audit_list.page = page;
+    c->command.audit_list = hf_alloc(sizeof page);
+    *c->command.audit_list = page;
     call_submit(c, audit_listed);
 }

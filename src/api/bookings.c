@@ -119,8 +119,8 @@ static void bookings_listed(struct request *r);
  * page waits in the call meanwhile. */
 static void load_event(struct call *c, int64_t event)
 {
-    c->bookings.page = c->command.booking_list.page;
-    c->command.booking_list.page = NULL;
+    c->bookings.page = c->command.booking_list;
+    c->command.booking_list = NULL;
     c->command.kind = CMD_EVENT_LOAD;
     c->command.event_key = event;
     call_submit(c, bookings_listed);
@@ -138,10 +138,10 @@ static void bookings_listed(struct request *r)
     }
     if (c->bookings.page) {
         c->command.kind = CMD_BOOKING_LIST;
-        c->command.booking_list.page = c->bookings.page;
+        c->command.booking_list = c->bookings.page;
         c->bookings.page = NULL;
     }
-    const struct booking_page *page = c->command.booking_list.page;
+    const struct booking_page *page = c->command.booking_list;
     if (c->bookings.n_rendered == 0) {
         r->out.len = 0;
         page_open(c);
@@ -210,6 +210,6 @@ void bookings_list(struct request *r)
     struct booking_page *page = hf_alloc(sizeof *page);
     page->query = query;
     c->command.kind = CMD_BOOKING_LIST;
-    c->command.booking_list.page = page;
+    c->command.booking_list = page;
     call_submit(c, bookings_listed);
 }

@@ -36,9 +36,9 @@ static bool newest_event(struct engine *e, struct event **ret, struct hf_err *er
     struct command command = {.kind = CMD_EVENT_LIST};
     struct event_list *list = hf_alloc(sizeof *list);
     list->limit = 1;
-    command.event_list.list = list;
+    command.event_list = list;
     enum verdict verdict = run_command(e, &command);
-    list = command.event_list.list;
+    list = command.event_list;
     int64_t key = list->n ? list->events[0].def->id.key : 0;
     command_close(&command);
     if (verdict == VERDICT_OK && key) {
@@ -57,7 +57,7 @@ static bool create_event(struct engine *e, struct hf_err *err)
     struct command command = {.kind = CMD_EVENT_CREATE};
     json_t *json =
         json_loadb(demo_event_json, (size_t)(demo_event_json_end - demo_event_json), 0, NULL);
-    hf_check(json && parse_event(json, &command.event_create.def, err));
+    hf_check(json && parse_event(json, &command.event_create, err));
     json_decref(json);
     enum verdict verdict = run_command(e, &command);
     if (!verdict_is_success(verdict))

@@ -51,7 +51,7 @@ static void submit_creation(struct call *c, const struct creation *x)
         return;
     }
     c->command.kind = CMD_EVENT_CREATE;
-    c->command.event_create.def = x->def;
+    c->command.event_create = x->def;
     if (count_rows(x->def) > ROWS_MANY && !request_admit_large(&c->http)) {
         call_refuse(c, VERDICT_OVERLOADED, NULL);
         return;
@@ -103,7 +103,7 @@ static void events_listed(struct request *r)
         call_answer(r);
         return;
     }
-    const struct event_list *list = c->command.event_list.list;
+    const struct event_list *list = c->command.event_list;
     char cursor[ID_TEXT_SIZE];
     page_open(c);
     for (size_t i = 0; i < list->n; i++) {
@@ -132,7 +132,7 @@ void events_list(struct request *r)
     list->before = before.key;
     list->limit = limit;
     c->command.kind = CMD_EVENT_LIST;
-    c->command.event_list.list = list;
+    c->command.event_list = list;
     call_submit(c, events_listed);
 }
 

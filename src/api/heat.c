@@ -29,7 +29,7 @@ static void heat_read(struct request *r)
         call_answer(r);
         return;
     }
-    put_heat(command->event, command->event_heat.list, &r->out);
+    put_heat(command->event, command->event_heat, &r->out);
     answer_out(r, HTTP_OK, type_json);
 }
 
@@ -46,6 +46,6 @@ void events_heat(struct request *r)
     list->limit = limit;
     c->command.kind = CMD_EVENT_HEAT;
     c->command.event = e;
-    c->command.event_heat.list = list;
+    c->command.event_heat = list;
     call_submit(c, heat_read);
 }

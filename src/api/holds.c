@@ -155,7 +155,7 @@ static void holds_listed(struct request *r)
         call_answer(r);
         return;
     }
-    const struct hold_page *page = command->hold_list.page;
+    const struct hold_page *page = command->hold_list;
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
         page_next(c);
@@ -207,7 +207,7 @@ void holds_list(struct request *r)
     page.before = cursor ? HOLD_KEY(e->def->id.key, fence) : 0;
     c->command.kind = CMD_HOLD_LIST;
     c->command.event = e;
-    c->command.hold_list.page = hf_alloc(sizeof page);
-    *c->command.hold_list.page = page;
+    c->command.hold_list = hf_alloc(sizeof page);
+    *c->command.hold_list = page;
     call_submit(c, holds_listed);
 }

@@ -54,7 +54,7 @@ static void refunds_listed(struct request *r)
         call_answer(r);
         return;
     }
-    const struct refund_page *page = c->command.refund_list.page;
+    const struct refund_page *page = c->command.refund_list;
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
         page_next(c);
@@ -84,7 +84,7 @@ void refunds_list(struct request *r)
     page->before = before;
     page->status = wanted;
     c->command.kind = CMD_REFUND_LIST;
-    c->command.refund_list.page = page;
+    c->command.refund_list = page;
     call_submit(c, refunds_listed);
 }
 
@@ -120,7 +120,7 @@ static void notifications_listed(struct request *r)
         call_answer(r);
         return;
     }
-    const struct notice_page *page = c->command.notice_list.page;
+    const struct notice_page *page = c->command.notice_list;
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
         page_next(c);
@@ -150,7 +150,7 @@ void notifications_list(struct request *r)
     page->before = before;
     page->status = wanted;
     c->command.kind = CMD_NOTICE_LIST;
-    c->command.notice_list.page = page;
+    c->command.notice_list = page;
     call_submit(c, notifications_listed);
 }
 
@@ -164,8 +164,8 @@ void api_render_notice(const struct job_row *job, const struct command *command,
     if (command->kind == CMD_BOOKING_GET)
         render_booking(command->event, &command->booking_get.row, &command->booking_get.money,
                        false, out);
-    else if (command->hold_list.page->n)
-        render_hold(command->event, &command->hold_list.page->holds[0], command->now, false, out);
+    else if (command->hold_list->n)
+        render_hold(command->event, &command->hold_list->holds[0], command->now, false, out);
     else
         buf_lit(out, "null");
     buf_char(out, '}');

@@ -323,7 +323,7 @@ int render_answer(const struct command *c, struct buf *out)
         render_booking(c->event, &c->booking_get.row, &c->booking_get.money, true, out);
         break;
     case CMD_EVENT_CREATE:
-        render_event(c->event_create.def, &c->event_create.def->terms, NULL, 0, out);
+        render_event(c->event_create, &c->event_create->terms, NULL, 0, out);
         break;
     case CMD_EVENT_OPEN:
         put_event(c->event, EVENT_OPEN, out);

@@ -84,6 +84,6 @@ void cancelling_turn(struct checkout *c)
         k->page.before = INT64_MAX;
     k->list.checkout = c;
     k->list.command = (struct command){.kind = CMD_CANCEL_LIST};
-    k->list.command.cancel_list.page = &k->page;
+    k->list.command.cancel_list = &k->page;
     errand_submit(&k->list, listed);
 }

@@ -444,7 +444,7 @@ static void read_notice(struct errand *errand)
         page->limit = 1;
         page->before = w->job.booking + 1;
         *command = (struct command){.kind = CMD_HOLD_LIST, .event = event, .pinned = event};
-        command->hold_list.page = page;
+        command->hold_list = page;
     } else {
         *command = (struct command){.kind = CMD_BOOKING_GET, .event = event, .pinned = event};
         command->booking_get.id.key = w->job.booking;

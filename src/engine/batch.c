@@ -269,7 +269,7 @@ static void let_join(struct worker *w, struct command **commands, size_t *n)
 
 static enum hf_status create_event(struct worker *w, struct command *c, struct hf_err *err)
 {
-    struct event_def *def = c->event_create.def;
+    struct event_def *def = c->event_create;
     random_bytes(&w->random, def->id.secret, ID_SECRET_SIZE);
     c->verdict = VERDICT_CREATED;
     w->created = def;

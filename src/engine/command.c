@@ -147,10 +147,10 @@ void command_close(struct command *c)
     c->pinned = NULL;
     switch (c->kind) {
     case CMD_EVENT_CREATE:
-        event_def_free(c->event_create.def);
+        event_def_free(c->event_create);
         break;
     case CMD_EVENT_LIST:
-        event_list_free(c->event_list.list);
+        event_list_free(c->event_list);
         break;
     case CMD_SEAT_GET:
         free(c->seat_get.past);
@@ -159,7 +159,7 @@ void command_close(struct command *c)
         snapshot_unref(c->map_past.snapshot);
         break;
     case CMD_EVENT_HEAT:
-        free(c->event_heat.list);
+        free(c->event_heat);
         break;
     case CMD_SNAPSHOT:
         snapshot_unref(c->snapshot.snapshot);
@@ -194,19 +194,19 @@ void command_close(struct command *c)
         free(c->update);
         break;
     case CMD_REFUND_LIST:
-        free(c->refund_list.page);
+        free(c->refund_list);
         break;
     case CMD_NOTICE_LIST:
-        free(c->notice_list.page);
+        free(c->notice_list);
         break;
     case CMD_BOOKING_LIST:
-        booking_page_free(c->booking_list.page);
+        booking_page_free(c->booking_list);
         break;
     case CMD_HOLD_GET:
         hold_row_close(&c->hold_get.row);
         break;
     case CMD_HOLD_LIST:
-        hold_page_free(c->hold_list.page);
+        hold_page_free(c->hold_list);
         break;
     case CMD_HOLD_CONFIRM:
         booking_row_close(&c->confirm.booking);
@@ -216,7 +216,7 @@ void command_close(struct command *c)
         money_close(&c->booking_get.money);
         break;
     case CMD_AUDIT_LIST:
-        audit_page_free(c->audit_list.page);
+        audit_page_free(c->audit_list);
         break;
     default:
         break;

@@ -180,13 +180,9 @@ struct command {
 
     /* ---- what is asked and what came of it ---- */
     union {
-        struct {
-            struct event_def *def; /* in, with a caller's own id secret unset.  Out: id and
-                                      created_at are set.  event_def_free by the owner */
-        } event_create;
-        struct {
-            struct event_list *list; /* event_list_free by the owner */
-        } event_list;
+        struct event_def *event_create; /* in, with a caller's own id secret unset.  Out: id and
+                                           created_at are set.  event_def_free by the owner */
+        struct event_list *event_list;  /* event_list_free by the owner */
         struct seats_block block;
         struct {
             uint32_t seat;          /* in */
@@ -207,10 +203,8 @@ struct command {
             struct snapshot *snapshot; /* out: snapshot_unref by the owner */
         } map_past;
         struct hold_create create;
-        struct named_hold hold_get; /* out: the row, its status judged at `now` */
-        struct {
-            struct hold_page *page; /* hold_page_free by the owner */
-        } hold_list;
+        struct named_hold hold_get;  /* out: the row, its status judged at `now` */
+        struct hold_page *hold_list; /* hold_page_free by the owner */
         struct hold_renew renew;
         struct hold_change change;
         struct event_change event_change;
@@ -238,31 +232,19 @@ struct command {
             struct jobs_count counts[JOB_NOTIFY + 1]; /* out, if wants_counts */
             bool wants_counts;                        /* in */
         } jobs_take;
-        struct {
-            struct refund_page *page; /* free() by the owner */
-        } refund_list;
-        struct {
-            struct notice_page *page; /* free() by the owner */
-        } notice_list;
-        struct {
-            struct cancel_page *page; /* the owner's */
-        } cancel_list;
+        struct refund_page *refund_list; /* free() by the owner */
+        struct notice_page *notice_list; /* free() by the owner */
+        struct cancel_page *cancel_list; /* the owner's */
         struct cancel_progress progress; /* out */
-        struct {
-            struct heat_list *list; /* free() by the owner */
-        } event_heat;
+        struct heat_list *event_heat;    /* free() by the owner */
         struct {
             const char *owner; /* in */
             size_t owner_len;
             bool judged, done; /* its key has been judged; nothing is left to erase */
             int64_t holds, bookings, answers; /* out: how many were erased */
         } owner_erase;
-        struct {
-            struct booking_page *page; /* booking_page_free by the owner */
-        } booking_list;
-        struct {
-            struct audit_page *page; /* audit_page_free by the owner */
-        } audit_list;
+        struct booking_page *booking_list; /* booking_page_free by the owner */
+        struct audit_page *audit_list;     /* audit_page_free by the owner */
         struct {
             uint32_t first; /* in: the slice of seats that begins here */
             bool repaired;  /* out: the view differed from the ledger and was loaded again */

@@ -240,8 +240,8 @@ static void load_for(struct engine *e, struct command *c)
 
 static bool is_same_page(const struct command *c, const struct event_list *page)
 {
-    return c && c->kind == CMD_EVENT_LIST && c->event_list.list->before == page->before &&
-           c->event_list.list->limit == page->limit;
+    return c && c->kind == CMD_EVENT_LIST && c->event_list->before == page->before &&
+           c->event_list->limit == page->limit;
 }
 
 /* Reads the page that the first of `n` commands asks for.  Those of the others that ask for the
@@ -250,14 +250,14 @@ static bool is_same_page(const struct command *c, const struct event_list *page)
 static void list_for(struct engine *e, struct counted *counted, struct command **commands, size_t n)
 {
     struct command *first = commands[0], *others = NULL;
-    struct event_list *page = first->event_list.list;
+    struct event_list *page = first->event_list;
     first->verdict = verdict_of(list_events(e, counted, page, &first->err));
     for (size_t i = 1; i < n; i++) {
         struct command *c = commands[i];
         if (!is_same_page(c, page))
             continue;
-        event_list_free(c->event_list.list);
-        c->event_list.list = page;
+        event_list_free(c->event_list);
+        c->event_list = page;
         atomic_fetch_add(&page->n_others, 1);
         c->verdict = first->verdict;
         c->err = first->err;

@@ -339,23 +339,23 @@ static enum verdict read_one(const struct engine *e, struct ledger *l, struct co
     case CMD_JOBS_TAKE:
         return take_jobs(l, c);
     case CMD_REFUND_LIST:
-        return read_refunds(l, c->refund_list.page, &c->err);
+        return read_refunds(l, c->refund_list, &c->err);
     case CMD_NOTICE_LIST:
-        return read_notices(l, c->notice_list.page, &c->err);
+        return read_notices(l, c->notice_list, &c->err);
     case CMD_CANCEL_LIST:
-        return read_cancels(l, c->cancel_list.page, &c->err);
+        return read_cancels(l, c->cancel_list, &c->err);
     case CMD_EVENT_PROGRESS:
         return verdict_of(ledger_cancel_progress(l, c->event_key, &c->progress, &c->err));
     case CMD_HOLD_LIST:
-        return read_holds(l, c->event, c->hold_list.page, c->now, &c->err);
+        return read_holds(l, c->event, c->hold_list, c->now, &c->err);
     case CMD_BOOKING_LIST:
-        return read_bookings(l, c->booking_list.page, &c->err);
+        return read_bookings(l, c->booking_list, &c->err);
     case CMD_AUDIT_LIST:
-        return read_audit(l, c->event, c->audit_list.page, &c->err);
+        return read_audit(l, c->event, c->audit_list, &c->err);
     case CMD_SEAT_GET:
         return read_seat(l, c->event, c->seat_get.seat, c->seat_get.past, c->now, &c->err);
     case CMD_EVENT_HEAT:
-        return read_heat(e, c->event, c->event_heat.list);
+        return read_heat(e, c->event, c->event_heat);
     default:
         hf_check(!"a command that no reader carries out");
         return VERDICT_INTERNAL;

@@ -87,7 +87,7 @@ static bool play_event(struct story *s)
         if (!call_done(call))
             continue;
         for (enum scene load = LOAD; load <= LOAD_AGAIN && !s->event; load++) {
-            call_event_load(&s->calls[load], call->c.event_create.def->id.key);
+            call_event_load(&s->calls[load], call->c.event_create->id.key);
             client_ask(&s->client, &s->calls[load]);
             s->event = s->calls[load].c.event;
         }
@@ -261,7 +261,7 @@ static void check_events(sqlite3 *db, const struct story *s)
         if (!asked(s, scene))
             continue;
         int64_t there = ask_secret(db, "SELECT count(*) FROM events WHERE secret = ?",
-                                   &s->calls[scene].c.event_create.def->id);
+                                   &s->calls[scene].c.event_create->id);
         if (done(s, scene))
             assert_int_equal(there, 1);
         else if (not_done(s, scene))
@@ -367,7 +367,7 @@ static void check_repeat(const struct story *s)
     if (s->event) {
         const struct command *first = &s->calls[last_a(s)].c;
         call_event_load(&load,
-                        s->calls[done(s, EVENT) ? EVENT : EVENT_AGAIN].c.event_create.def->id.key);
+                        s->calls[done(s, EVENT) ? EVENT : EVENT_AGAIN].c.event_create->id.key);
         assert_int_equal(client_ask(&client, &load), HF_OK);
         call_hold(&again, load.c.event, 0, 2, TTL_MS);
         call_key(&again, KEY_A);
@@ -669,7 +669,7 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
         check_sound(failed_image);
         sqlite3 *db = open_plainly(failed_image);
         assert_int_equal(ask_secret(db, "SELECT count(*) FROM events WHERE secret = ?",
-                                    &s.calls[EVENT].c.event_create.def->id),
+                                    &s.calls[EVENT].c.event_create->id),
                          0);
         sqlite3_close(db);
     }

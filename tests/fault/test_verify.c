@@ -73,7 +73,7 @@ static struct event *make_event(struct client *client)
     struct call call;
     call_event_create(&call, ROWS, SEATS_PER_ROW);
     ask(client, &call, VERDICT_CREATED);
-    int64_t key = call.c.event_create.def->id.key;
+    int64_t key = call.c.event_create->id.key;
     call_close(&call);
     call_event_load(&call, key);
     ask(client, &call, VERDICT_OK);

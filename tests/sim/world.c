@@ -138,7 +138,7 @@ enum verdict server_ask(struct server *s, struct call *call)
 
 int64_t server_create_event(struct server *s, struct event_def *def)
 {
-    struct call call = {.ask.c.kind = CMD_EVENT_CREATE, .ask.c.event_create.def = def};
+    struct call call = {.ask.c.kind = CMD_EVENT_CREATE, .ask.c.event_create = def};
     assert_int_equal(server_ask(s, &call), VERDICT_CREATED);
     int64_t key = def->id.key;
     call_close(&call);

@@ -147,7 +147,7 @@ void client_batch(struct client *client, int64_t event, struct call *const *call
 void call_event_create(struct call *call, uint32_t rows, uint32_t seats_per_row)
 {
     struct event_def *def = hf_alloc(sizeof *def);
-    *call = (struct call){.c.kind = CMD_EVENT_CREATE, .c.event_create.def = def};
+    *call = (struct call){.c.kind = CMD_EVENT_CREATE, .c.event_create = def};
     def->terms.name = hf_strndup("Gala", 4);
     memcpy(def->currency, "usd", 4);
     def->terms.hold_ttl_ms = 480000;

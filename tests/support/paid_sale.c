@@ -25,7 +25,7 @@ struct event *sale_event(struct client *client)
     struct call call;
     call_event_create(&call, 2, 20);
     sale_ask(client, &call, VERDICT_CREATED);
-    int64_t key = call.c.event_create.def->id.key;
+    int64_t key = call.c.event_create->id.key;
     call_close(&call);
     call_event_load(&call, key);
     sale_ask(client, &call, VERDICT_OK);

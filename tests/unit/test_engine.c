@@ -61,7 +61,7 @@ static int render(const struct command *c, struct buf *out)
     fixture.in_render = false;
     pthread_mutex_unlock(&fixture.lock);
     if (c->kind == CMD_EVENT_CREATE)
-        buf_printf(out, "event %lld", (long long)c->event_create.def->id.key);
+        buf_printf(out, "event %lld", (long long)c->event_create->id.key);
     else
         ask_render(c, out);
     return 1 + (int)c->verdict;
@@ -184,7 +184,7 @@ static int64_t create_event(struct event_def *def)
 {
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_CREATE;
-    call.ask.c.event_create.def = def;
+    call.ask.c.event_create = def;
     assert_int_equal(run(&call), VERDICT_CREATED);
     int64_t key = def->id.key;
     ask_close(&call.ask);
@@ -379,7 +379,7 @@ static void list_events(struct call *call, int64_t before, size_t limit)
     list->before = before;
     list->limit = limit;
     call->ask.c.kind = CMD_EVENT_LIST;
-    call->ask.c.event_list.list = list;
+    call->ask.c.event_list = list;
     assert_int_equal(run(call), HF_OK);
     call->list = *list;
     for (size_t i = 0; i < list->n; i++)
@@ -390,8 +390,8 @@ static void list_events(struct call *call, int64_t before, size_t limit)
 static void ask_list(struct call *call, size_t limit)
 {
     *call = (struct call){.ask.c.kind = CMD_EVENT_LIST};
-    call->ask.c.event_list.list = hf_alloc(sizeof(struct event_list));
-    call->ask.c.event_list.list->limit = limit;
+    call->ask.c.event_list = hf_alloc(sizeof(struct event_list));
+    call->ask.c.event_list->limit = limit;
     submit(call);
 }
 
@@ -412,13 +412,13 @@ static void readers_of_one_page_share_it(void **state)
     for (int i = 0; i < N + 1; i++)
         assert_int_equal(answer(&calls[i]), HF_OK);
     for (int i = 0; i < N; i++) {
-        const struct event_list *list = calls[i].ask.c.event_list.list;
-        assert_ptr_equal(list, calls[i % 2].ask.c.event_list.list);
+        const struct event_list *list = calls[i].ask.c.event_list;
+        assert_ptr_equal(list, calls[i % 2].ask.c.event_list);
         assert_int_equal(list->limit, i % 2 ? 1 : 2);
         assert_int_equal(list->n, list->limit);
     }
-    assert_ptr_not_equal(calls[0].ask.c.event_list.list, calls[1].ask.c.event_list.list);
-    assert_ptr_not_equal(calls[1].ask.c.event_list.list, first->ask.c.event_list.list);
+    assert_ptr_not_equal(calls[0].ask.c.event_list, calls[1].ask.c.event_list);
+    assert_ptr_not_equal(calls[1].ask.c.event_list, first->ask.c.event_list);
     for (int i = 0; i < N + 1; i++)
         ask_close(&calls[i].ask); /* the last one frees it */
     free(calls);
@@ -450,7 +450,7 @@ static void a_repeated_creation_makes_one_event(void **state)
     for (int i = 0; i < 2; i++) {
         struct call call = {0};
         call.ask.c.kind = CMD_EVENT_CREATE;
-        call.ask.c.event_create.def = def_hall(1, 2);
+        call.ask.c.event_create = def_hall(1, 2);
         ask_key(&call.ask, "create", "POST event");
         assert_int_equal(run(&call), i ? HF_OK : VERDICT_CREATED);
         assert_int_equal(call.ask.c.key.replayed, i);

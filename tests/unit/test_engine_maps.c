@@ -50,7 +50,7 @@ static int setup(void **state)
         fail_msg("%s", err.msg);
     call_event_create(&call, ROWS, SEATS_PER_ROW);
     assert_int_equal(client_ask(&client, &call), VERDICT_CREATED);
-    int64_t key = call.c.event_create.def->id.key;
+    int64_t key = call.c.event_create->id.key;
     call_close(&call);
     call_event_load(&call, key);
     assert_int_equal(client_ask(&client, &call), VERDICT_OK);
@@ -93,7 +93,7 @@ static void call_heat(struct call *call)
     memset(call, 0, sizeof *call);
     call->c.kind = CMD_EVENT_HEAT;
     call->c.event = hall;
-    call->c.event_heat.list = hf_alloc(sizeof(struct heat_list));
+    call->c.event_heat = hf_alloc(sizeof(struct heat_list));
 }
 
 /* Submits a call whose answer stops the reader, and waits until it is there. */

@@ -184,7 +184,7 @@ static int fixture_open(void **state)
     def->terms.hold_max_ms = 20 * MINUTE_MS;
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_CREATE;
-    call.ask.c.event_create.def = def;
+    call.ask.c.event_create = def;
     assert_int_equal(run(&call), VERDICT_CREATED);
     fixture.hall_key = def->id.key;
     ask_close(&call.ask);
@@ -562,7 +562,7 @@ static enum verdict ask_audit(struct audit_page want, struct audit_page **ret)
     *ret = hf_alloc(sizeof **ret);
     **ret = want;
     ask_event(&call.ask, CMD_AUDIT_LIST, fixture.hall);
-    call.ask.c.audit_list.page = *ret;
+    call.ask.c.audit_list = *ret;
     return run(&call);
 }
 
@@ -579,7 +579,7 @@ static struct hold_page *read_holds(struct hold_page want)
     struct hold_page *page = hf_alloc(sizeof *page);
     *page = want;
     ask_event(&call.ask, CMD_HOLD_LIST, fixture.hall);
-    call.ask.c.hold_list.page = page;
+    call.ask.c.hold_list = page;
     assert_int_equal(run(&call), VERDICT_OK);
     return page;
 }

@@ -76,9 +76,9 @@ static enum verdict run(struct call *call)
 static int64_t create_event(void)
 {
     struct call call = {.ask.c.kind = CMD_EVENT_CREATE};
-    call.ask.c.event_create.def = def_hall(20, 30);
+    call.ask.c.event_create = def_hall(20, 30);
     assert_int_equal(run(&call), VERDICT_CREATED);
-    int64_t key = call.ask.c.event_create.def->id.key;
+    int64_t key = call.ask.c.event_create->id.key;
     ask_close(&call.ask);
     return key;
 }

@@ -83,7 +83,7 @@ static int setup(void **state)
         fail_msg("%s", err.msg);
     call_event_create(&call, 1, SEATS);
     assert_int_equal(client_ask(&fixture.client, &call), VERDICT_CREATED);
-    int64_t key = call.c.event_create.def->id.key;
+    int64_t key = call.c.event_create->id.key;
     call_close(&call);
     call_event_load(&call, key);
     assert_int_equal(client_ask(&fixture.client, &call), VERDICT_OK);
@@ -131,8 +131,8 @@ static void the_past_of_a_seat_costs_its_own_rows(void **state)
 static struct call page_of(int64_t seat, const struct id *hold, size_t limit)
 {
     struct call call = {.c = {.kind = CMD_AUDIT_LIST, .event = fixture.event}};
-    call.c.audit_list.page = hf_alloc(sizeof *call.c.audit_list.page);
-    *call.c.audit_list.page = (struct audit_page){.limit = limit, .seat = seat, .hold = *hold};
+    call.c.audit_list = hf_alloc(sizeof *call.c.audit_list);
+    *call.c.audit_list = (struct audit_page){.limit = limit, .seat = seat, .hold = *hold};
     return call;
 }
 
@@ -141,7 +141,7 @@ static void the_log_of_a_seat_costs_its_own_rows(void **state)
     (void)state;
     struct call call = page_of(0, &(struct id){0}, 100);
     assert_reads(&call, CHAIN_ROWS);
-    assert_int_equal(call.c.audit_list.page->n, 2 * ROUNDS);
+    assert_int_equal(call.c.audit_list->n, 2 * ROUNDS);
     call_close(&call);
 }
 
@@ -150,7 +150,7 @@ static void the_log_of_a_hold_costs_its_own_rows(void **state)
     (void)state;
     struct call call = page_of(-1, &fixture.last, 100);
     assert_reads(&call, CHAIN_ROWS);
-    assert_true(call.c.audit_list.page->n > 0);
+    assert_true(call.c.audit_list->n > 0);
     call_close(&call);
     call = page_of(0, &fixture.last, 100);
     assert_reads(&call, 2 * CHAIN_ROWS);
@@ -161,9 +161,9 @@ static void a_page_of_the_log_costs_its_length(void **state)
 {
     (void)state;
     struct call call = page_of(-1, &(struct id){0}, 20);
-    call.c.audit_list.page->after = OTHERS;
+    call.c.audit_list->after = OTHERS;
     assert_reads(&call, 20 + 2);
-    assert_int_equal(call.c.audit_list.page->n, 20);
+    assert_int_equal(call.c.audit_list->n, 20);
     call_close(&call);
 }
 

@@ -354,30 +354,6 @@ static void become(const char *role)
 
 /* ---- examining ---- */
 
-struct sought {
-    const char *topic;
-    enum hf_grade worst;
-    char text[512];
-};
-
-static void seek(void *ctx, const struct hf_finding *finding)
-{
-    struct sought *sought = ctx;
-    if (strcmp(finding->topic, sought->topic) != 0 || finding->grade < sought->worst)
-        return;
-    sought->worst = finding->grade;
-    (void)snprintf(sought->text, sizeof sought->text, "%s", finding->text);
-}
-
-static void assert_finding(struct lease *l, const char *topic, enum hf_grade grade,
-                           const char *word)
-{
-    struct sought sought = {.topic = topic};
-    assert_int_equal(lease_examine(l, seek, &sought, NULL), HF_DONE);
-    assert_int_equal(sought.worst, grade);
-    assert_non_null(strstr(sought.text, word));
-}
-
 static void examining_tells_of_dangerous_settings_standbys_and_missing_rights(void **state)
 {
     (void)state;

@@ -3,6 +3,7 @@
 
 #include "support/lease_calls.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -139,4 +140,27 @@ int64_t must_wait(struct lease *l, const struct lease_request *q, int64_t most_m
             fail_msg("%s", fault.msg);
     }
     return boot_ms() - from_ms;
+}
+
+struct sought {
+    const char *topic;
+    enum hf_grade worst;
+    char text[512];
+};
+
+static void seek(void *ctx, const struct hf_finding *finding)
+{
+    struct sought *sought = ctx;
+    if (strcmp(finding->topic, sought->topic) != 0 || finding->grade < sought->worst)
+        return;
+    sought->worst = finding->grade;
+    (void)snprintf(sought->text, sizeof sought->text, "%s", finding->text);
+}
+
+void assert_finding(struct lease *l, const char *topic, enum hf_grade grade, const char *words)
+{
+    struct sought sought = {.topic = topic};
+    assert_int_equal(lease_examine(l, seek, &sought, NULL), HF_DONE);
+    assert_int_equal(sought.worst, grade);
+    assert_non_null(strstr(sought.text, words));
 }

@@ -32,5 +32,7 @@ struct lease_state must_inspect(struct lease *l, const char *key); /* repeated, 
 /* Asks and waits until the request is granted; returns how long that took. */
 int64_t must_wait(struct lease *l, const struct lease_request *q, int64_t most_ms,
                   struct lease_verdict *ret);
+/* The worst that examining finds about the topic has this grade, and these words are in its text. */
+void assert_finding(struct lease *l, const char *topic, enum hf_grade grade, const char *words);
 
 #endif

@@ -348,6 +348,18 @@ describe('ARCHITECTURE.md and the pages of the rooms', () => {
     }
   });
 
+  // A walk that leads through more files than these is not one that somebody takes.
+  it('lead through at most 30 files for a hold, and 35 for a lock', () => {
+    const files = (title) => {
+      const [walk] = read('ARCHITECTURE.md').split(/^(?=## )/m).filter((section) => section.startsWith(`## ${title}\n`));
+      return new Set([...walk.matchAll(/(?:\w+\/)*\w+(?:\*)?\.c\b/g)].map(([file]) => file));
+    };
+    for (const [title, most] of [['How one hold is made', 30], ['How one lock is granted', 35]]) {
+      const walk = files(title);
+      assert.ok(walk.size >= 20 && walk.size <= most, `${title}: ${walk.size} files: ${[...walk].join(' ')}`);
+    }
+  });
+
   it('name files that there are', () => {
     for (const file of ['ARCHITECTURE.md', 'web/README.md', ...folders.map((folder) => `${folder}/README.md`)]) {
       const below = file === 'ARCHITECTURE.md' ? fs.readdirSync(path.join(project, 'src/lease/holdfast')) : fs.readdirSync(path.join(project, path.dirname(file)), { recursive: true }).map((name) => path.basename(name));

@@ -1,6 +1,7 @@
 /* Examining a back end: what its settings mean for the locks on it.  Runs on the caller's thread;
  * the driver does the asking. */
 #include "lock/locks.h"
+#include "lock/options.h"
 
 enum hf_result hf_examine(struct hf_locks *locks,
                           void (*each)(void *ctx, const struct hf_finding *finding), void *ctx,
@@ -10,7 +11,7 @@ enum hf_result hf_examine(struct hf_locks *locks,
     enum hf_result r;
     if (!each)
         return fault_set(fault, HF_BAD_REQUEST, "hf_examine needs a function to call");
-    if ((r = locks_check_process(locks, fault)) != HF_DONE ||
+    if ((r = options_check_process(locks, fault)) != HF_DONE ||
         (r = pool_take(&locks->pool, &handle, fault)) != HF_DONE)
         return r;
     r = lease_examine(handle, each, ctx, fault);

@@ -1,6 +1,7 @@
 /* A held lock: giving it back, renewing it by hand, and what a program can ask about it.  Any
  * thread; renewing by itself is the renewer's work (watch.c). */
 #include "lock/lock.h"
+#include "lock/options.h"
 
 #include <sys/eventfd.h>
 
@@ -134,7 +135,7 @@ enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault)
 {
     if (!lock)
         return HF_DONE;
-    enum hf_result r = locks_check_process(lock->locks, fault);
+    enum hf_result r = options_check_process(lock->locks, fault);
     if (r != HF_DONE)
         return r;
     if (lock->in_set)
@@ -149,7 +150,7 @@ enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault)
     struct hf_locks *locks = lock->locks;
     struct lease *handle = NULL;
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
-    enum hf_result r = locks_check_process(locks, fault);
+    enum hf_result r = options_check_process(locks, fault);
     if (r != HF_DONE)
         return r;
     if (atomic_load(&lock->lost))

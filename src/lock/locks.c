@@ -116,14 +116,6 @@ static void release_all(struct hf_locks *locks)
     }
 }
 
-enum hf_result locks_check_process(const struct hf_locks *locks, struct hf_fault *fault)
-{
-    if (!locks_is_forked(locks))
-        return HF_DONE;
-    return fault_set(fault, HF_BAD_REQUEST,
-                     "opened by process %d before fork(): a child opens its own", (int)locks->pid);
-}
-
 void hf_close(struct hf_locks *locks)
 {
     if (!locks || locks_is_forked(locks))
@@ -213,7 +205,7 @@ enum hf_result hf_list(struct hf_locks *locks, const char *prefix,
         return fault_set(fault, HF_BAD_REQUEST, "hf_list needs a function to call");
     if (!prefix)
         prefix = "";
-    if ((r = locks_check_process(locks, fault)) != HF_DONE ||
+    if ((r = options_check_process(locks, fault)) != HF_DONE ||
         (prefix[0] && (r = options_check_name(locks, prefix, fault)) != HF_DONE) ||
         (r = pool_take(&locks->pool, &handle, fault)) != HF_DONE)
         return r;
@@ -235,35 +227,6 @@ enum hf_result hf_break(struct hf_locks *locks, const char *name, struct hf_faul
 }
 
 /* ---- about the library ---- */
-
-int hf_version(void) { return HF_VERSION; }
-
-const char *hf_version_text(void) { return HF_VERSION_TEXT; }
-
-const char *hf_result_text(enum hf_result result)
-{
-    switch (result) {
-    case HF_DONE:
-        return "done";
-    case HF_TAKEN:
-        return "taken";
-    case HF_LOST:
-        return "lost";
-    case HF_UNKNOWN:
-        return "unknown";
-    case HF_BAD_REQUEST:
-        return "bad request";
-    case HF_UNREACHABLE:
-        return "unreachable";
-    case HF_UNSUPPORTED:
-        return "unsupported";
-    case HF_FAILED:
-        return "failed";
-    case HF_DEADLOCK:
-        return "deadlock";
-    }
-    return "no such result";
-}
 
 _Static_assert(offsetof(struct lease_driver, info) == 0, "hf_drivers relies on it");
 

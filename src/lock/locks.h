@@ -96,10 +96,7 @@ HF_MUST_USE enum hf_result locks_open(const struct lease_driver *driver, const c
                                       const struct hf_options *options, struct hf_locks **ret,
                                       struct hf_fault *fault);
 
-/* Returns HF_BAD_REQUEST in a child of the process that opened it: the child has neither the
- * threads nor connections of its own, and would repeat the parent's owners. */
-HF_MUST_USE enum hf_result locks_check_process(const struct hf_locks *locks,
-                                               struct hf_fault *fault);
+/* Is this a child of the process that opened it? */
 static inline bool locks_is_forked(const struct hf_locks *locks)
 {
     return locks->is_origin ? !*(const volatile int *)locks->is_origin : locks->pid != getpid();

@@ -10,10 +10,18 @@
 #define RETRIES_MAX 1000000
 #define MS_MAX INT64_C(315360000000) /* ten years: a longer wait or hold has no limit */
 
+enum hf_result options_check_process(const struct hf_locks *locks, struct hf_fault *fault)
+{
+    if (!locks_is_forked(locks))
+        return HF_DONE;
+    return fault_set(fault, HF_BAD_REQUEST,
+                     "opened by process %d before fork(): a child opens its own", (int)locks->pid);
+}
+
 enum hf_result options_check_name(const struct hf_locks *locks, const char *name,
                                   struct hf_fault *fault)
 {
-    enum hf_result r = locks_check_process(locks, fault);
+    enum hf_result r = options_check_process(locks, fault);
     if (r != HF_DONE)
         return r;
     return lease_check_key(&locks->driver->info, name, name ? strlen(name) : 0, fault);

@@ -6,6 +6,10 @@
 
 #include "lock/locks.h"
 
+/* Returns HF_BAD_REQUEST in a child of the process that opened it: the child has neither the
+ * threads nor connections of its own, and would repeat the parent's owners. */
+HF_MUST_USE enum hf_result options_check_process(const struct hf_locks *locks,
+                                                 struct hf_fault *fault);
 HF_MUST_USE enum hf_result options_check_name(const struct hf_locks *locks, const char *name,
                                               struct hf_fault *fault);
 /* Fills *ret from `options` (NULL: all zero), with the defaults in place of zeros. */

@@ -120,7 +120,7 @@ enum hf_result hf_unlock_many(struct hf_lock_set *set, struct hf_fault *fault)
     if (!set)
         return HF_DONE;
     struct hf_locks *locks = set->locks;
-    enum hf_result r = locks_check_process(locks, fault);
+    enum hf_result r = options_check_process(locks, fault);
     if (r != HF_DONE)
         return r;
     pthread_mutex_lock(&locks->mutex);

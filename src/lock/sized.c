@@ -6,22 +6,22 @@
 /* The sizes of version 0.1.0, which never change.  A struct that has grown since then is a
  * GROWN_TYPE; `first_new` is the first member that version 0.1.0 does not have. */
 #define SIZED_TYPE(variable, type, min_size)                                                       \
-    _Static_assert(sizeof(struct type) == (min_size), #type " differs from version 0.1.0");        \
+    _Static_assert(sizeof(type) == (min_size), #type " differs from version 0.1.0");               \
     DEFINE_TYPE(variable, type, min_size)
 #define GROWN_TYPE(variable, type, first_new, min_size)                                            \
-    _Static_assert(offsetof(struct type, first_new) == (min_size), #type " differs from 0.1.0");   \
+    _Static_assert(offsetof(type, first_new) == (min_size), #type " differs from 0.1.0");          \
     DEFINE_TYPE(variable, type, min_size)
 #define DEFINE_TYPE(variable, type, min_size)                                                      \
-    _Static_assert(sizeof(struct type) <= SIZED_MAX, #type " is too large");                       \
+    _Static_assert(sizeof(type) <= SIZED_MAX, #type " is too large");                              \
     const struct sized_type variable = {                                                           \
-        .name = #type, .min = (min_size), .known = sizeof(struct type)}
+        .name = &(#type)[sizeof "struct " - 1], .min = (min_size), .known = sizeof(type)}
 
-SIZED_TYPE(sized_options, hf_options, 16);
-GROWN_TYPE(sized_lock_options, hf_lock_options, value, 120);
-GROWN_TYPE(sized_grant, hf_grant, slot, 64);
-GROWN_TYPE(sized_lock_state, hf_lock_state, value, 48);
-SIZED_TYPE(sized_election, hf_election, 48);
-GROWN_TYPE(sized_stats, hf_stats, cache_hits, 288);
+SIZED_TYPE(sized_options, struct hf_options, 16);
+GROWN_TYPE(sized_lock_options, struct hf_lock_options, value, 120);
+GROWN_TYPE(sized_grant, struct hf_grant, slot, 64);
+GROWN_TYPE(sized_lock_state, struct hf_lock_state, value, 48);
+SIZED_TYPE(sized_election, struct hf_election, 48);
+GROWN_TYPE(sized_stats, struct hf_stats, cache_hits, 288);
 
 /* The alignment of every struct above.  Sizes are multiples of it. */
 #define SIZED_ALIGNMENT 8

@@ -119,8 +119,8 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     if (!event_fits_hold(e, row))
         return; /* a damaged row; `holdfast verify` names it */
     struct hold *h = hold_new(e, row);
-    h->node.next = e->loading.holds;
-    e->loading.holds = &h->node;
+    *(e->loading.holds ? &e->loading.last_hold->next : &e->loading.holds) = &h->node;
+    e->loading.last_hold = &h->node;
     for (uint32_t i = 0; i < row->n_seats; i++) {
         const struct seat *seat = &e->seats[row->seats[i]];
         if (seat->status == SEAT_AVAILABLE || (seat->status == SEAT_BLOCKED && seat->channel))

@@ -142,7 +142,8 @@ struct owner_places {
 
 /* What was read with the event, until view_install or view_reloaded takes it over. */
 struct event_loading {
-    struct table_node *holds;        /* a chain of live holds */
+    struct table_node *holds;        /* a chain of live holds, as they came: by deadline */
+    struct table_node *last_hold;    /* of the chain */
     VEC(struct owner_places) owners; /* booked places */
     uint8_t *heads;                  /* HEAD_SIZE bytes per seat; NULL: none */
 };

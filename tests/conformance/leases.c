@@ -518,7 +518,7 @@ static void listing_is_by_prefix_in_order_and_exact(void **state)
     assert_int_equal(names.n, 0);
 }
 
-#define MANY (15 * BATCH) /* more than one page of any driver */
+#define MANY (13 * BATCH) /* more than one page of any driver */
 static void a_long_list_has_each_name_once(void **state)
 {
     struct world *w = *state;

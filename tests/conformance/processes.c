@@ -289,7 +289,7 @@ static void threads_of_one_process_exclude_each_other(void **state)
 
 /* Threads take two of three names, and renew and give back both at once, in any order. */
 #define NAMES 3
-#define PAIRS 30
+#define PAIRS 15
 #define PAIR_THREADS 4
 static struct {
     char key[64];

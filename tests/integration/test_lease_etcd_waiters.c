@@ -82,22 +82,30 @@ static void a_dead_waiter_at_the_head_of_a_crowd_is_passed_over_by_those_who_pol
     lease_close(l);
 }
 
-/* Its key is the youngest, so answers that show the head of the line do not show it. */
+/* Its key is the youngest, so answers that show the head of the line do not show it.  It is tried
+ * again with another name if the machine was so slow that waiters may have been taken for silent. */
 static void a_crowd_keeps_its_places_while_one_holds_the_lock_that_did_not_queue(void **state)
 {
     (void)state;
     struct lease *l = open_server();
-    struct lease_request holder, all[CROWD], barger = waits("barger");
-    barger.queue = false;
-    make_crowd(l, "barger", &holder, all);
-    assert_int_equal(must_release(l, &holder), HF_DONE);
-    assert_int_equal(must_acquire_again(l, &barger).result, HF_DONE);
-    for (int64_t end_ms = boot_ms() + 5 * WAITER_CLAIM_MS; boot_ms() < end_ms;)
-        for (int i = 1; i < 8; i++)
-            assert_int_equal(must_acquire_again(l, &all[i]).result, HF_TAKEN);
-    struct lease_state s = must_inspect(l, "barger");
-    assert_int_equal(s.n_waiters, CROWD);
-    lease_state_close(&s);
+    size_t n_waiters = 0;
+    for (int n = 0; n_waiters != CROWD; n++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "barger-%d", n);
+        struct lease_request holder, all[CROWD], barger = asks(key);
+        int64_t from_ms = boot_ms();
+        make_crowd(l, key, &holder, all);
+        assert_int_equal(must_release_again(l, &holder), HF_DONE);
+        assert_int_equal(must_acquire_again(l, &barger).result, HF_DONE);
+        for (int64_t end_ms = boot_ms() + 5 * WAITER_CLAIM_MS; boot_ms() < end_ms;)
+            for (int i = 1; i < 8; i++)
+                assert_int_equal(must_acquire_again(l, &all[i]).result, HF_TAKEN);
+        struct lease_state s = must_inspect(l, key);
+        n_waiters = s.n_waiters;
+        lease_state_close(&s);
+        bool is_slow = boot_ms() - from_ms > WAITER_SILENT_MS / 4 * 3;
+        assert_true(n_waiters == CROWD || (is_slow && n < 20));
+    }
     lease_close(l);
 }
 

@@ -3,20 +3,16 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/random.h"
-#include "support/process.h"
 
 /* ---- parties ---- */
 
@@ -186,38 +182,6 @@ int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms)
         rest_ms(5);
     }
     return now_ms() - from_ms;
-}
-
-/* The child ends with the test, however the test ends. */
-int process_start(const char *const *argv, int *ret_out)
-{
-    int out[2];
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    pid_t parent = getpid(), pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(127);
-        /* A leak check takes seconds per process; the suite's own process has one. */
-        setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=99", 1);
-        dup2(out[1], STDOUT_FILENO);
-        execvp(argv[0], (char *const *)argv);
-        _exit(127);
-    }
-    close(out[1]);
-    if (ret_out)
-        *ret_out = out[0];
-    else
-        close(out[0]);
-    return pid;
-}
-
-int process_wait(int pid)
-{
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 void contender_path(char ret[512])

@@ -19,6 +19,7 @@
 #include "lease/lease.h"
 #include "support/lock.h"
 #include "support/port.h"
+#include "support/process.h"
 
 /* A URL that cannot be opened, and the permitted results: 1 << HF_UNREACHABLE ... */
 struct bad_url {
@@ -159,10 +160,6 @@ int64_t now_ms(void); /* CLOCK_BOOTTIME */
 void rest_ms(int64_t ms);
 /* Asks until it is granted, for at most `most_ms`; returns how long that took. */
 int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms);
-/* Starts a program that lies beside this one or in PATH.  Its standard output can be read from
- * *ret_out unless that is NULL. */
-int process_start(const char *const *argv, int *ret_out);
-int process_wait(int pid); /* its exit status, or minus the signal */
 void contender_path(char ret[512]);
 
 struct scratch {

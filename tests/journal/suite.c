@@ -1,13 +1,10 @@
 /* The suite's runner and what its claims share.  See suite.h. */
 #include "suite.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -204,7 +201,6 @@ void rest_ms(int64_t ms)
 int appender_start(const char *url, int64_t epoch, size_t entry_bytes, FILE **ret_out)
 {
     char program[512], number[32], bytes[32];
-    int out[2];
     ssize_t len = readlink("/proc/self/exe", program, 400);
     assert_true(len > 0 && len < 400);
     program[len] = '\0';
@@ -213,30 +209,11 @@ int appender_start(const char *url, int64_t epoch, size_t entry_bytes, FILE **re
     (void)snprintf(bytes, sizeof bytes, "%zu", entry_bytes);
     char *plain = hf_strndup(url, strcspn(url, "?")); /* without a file system of the tests */
     const char *const argv[] = {program, plain, number, bytes, NULL};
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    pid_t parent = getpid(), pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(127);
-        setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=99", 1); /* a leak check takes seconds */
-        dup2(out[1], STDOUT_FILENO);
-        execv(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
-    }
+    int out, pid = process_start(argv, &out);
     free(plain);
-    close(out[1]);
-    *ret_out = fdopen(out[0], "r");
+    *ret_out = fdopen(out, "r");
     assert_non_null(*ret_out);
     return pid;
-}
-
-int process_wait(int pid)
-{
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 /* ---- the runner ---- */

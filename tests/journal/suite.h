@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "cell/journal.h"
+#include "support/process.h"
 
 struct engine {
     const struct journal_driver *driver;
@@ -107,6 +108,5 @@ int64_t now_ms(void);
 void rest_ms(int64_t ms);
 /* Starts tests/journal/appender.c; *ret_out reads what it prints. */
 int appender_start(const char *url, int64_t epoch, size_t entry_bytes, FILE **ret_out);
-int process_wait(int pid); /* its exit status, or minus the signal */
 
 #endif

@@ -210,6 +210,7 @@ static struct {
 static void *watch_pauses(void *arg)
 {
     (void)arg;
+    atomic_store(&pauses.runs, true);
     while (!atomic_load(&pauses.stop)) {
         int64_t pause_ms = boot_ms() - atomic_load(&pauses.last_ms) - WATCH_MS;
         if (pause_ms > atomic_load(&pauses.longest_ms))
@@ -246,7 +247,10 @@ static void pauses_begin(void)
     atomic_store(&pauses.longest_ms, 0);
     atomic_store(&pauses.last_ms, boot_ms());
     assert_int_equal(pthread_create(&pauses.thread, NULL, watch_pauses, NULL), 0);
-    atomic_store(&pauses.runs, true);
+    /* Until it has begun, it allocates memory, and a claim may fork: a child would wait for ever for
+     * the allocator's lock, since the sanitizer's does not care for forks. */
+    while (!atomic_load(&pauses.runs))
+        nap_ms(1);
 }
 
 void timely(bool (*once)(void *ctx), void *ctx)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,6 +25,47 @@ void process_make_dir(const char *kind, char *ret_dir, size_t size)
     hf_check((size_t)snprintf(ret_dir, size, "%s/holdfast-%s-XXXXXX", base && *base ? base : "/tmp",
                               kind) < size);
     hf_check(mkdtemp(ret_dir));
+}
+
+/* A search for leaks takes seconds per process; that of the test has one. */
+static char *child_asan_options = "ASAN_OPTIONS=detect_leaks=0:exitcode=99";
+
+int process_start(const char *const *argv, int *ret_out)
+{
+    int out[2], n = 0;
+    hf_check(pipe2(out, O_CLOEXEC) == 0);
+    for (char **one = environ; *one; one++)
+        n++;
+    /* Between fork and exec nothing may be allocated: another thread may have the allocator's lock. */
+    char **settings = hf_alloc((size_t)(n + 2) * sizeof *settings), **last = settings;
+    for (char **one = environ; *one; one++)
+        if (strncmp(*one, "ASAN_OPTIONS=", 13) != 0)
+            *last++ = *one;
+    *last = child_asan_options;
+    pid_t parent = getpid(), pid = fork();
+    hf_check(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(127);
+        dup2(out[1], STDOUT_FILENO);
+        execvpe(argv[0], (char *const *)(uintptr_t)argv, settings);
+        _exit(127);
+    }
+    free(settings);
+    close(out[1]);
+    if (ret_out)
+        *ret_out = out[0];
+    else
+        close(out[0]);
+    return pid;
+}
+
+int process_wait(int pid)
+{
+    int status;
+    hf_check(waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 pid_t process_spawn(const char *dir, const char *const *words)

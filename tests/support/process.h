@@ -11,6 +11,10 @@
 
 /* Makes "holdfast-KIND-XXXXXX" in TMPDIR, or else in /tmp. */
 void process_make_dir(const char *kind, char *ret_dir, size_t size);
+/* Starts a program by its path, or one in PATH; it ends with the test, however the test ends.  Its
+ * standard output can be read from *ret_out unless that is NULL. */
+int process_start(const char *const *argv, int *ret_out);
+int process_wait(int pid); /* its exit status, or minus the signal */
 /* Starts scripts/server with these words, which NULL ends; what it prints goes to DIR/log. */
 pid_t process_spawn(const char *dir, const char *const *words);
 /* The same for a program that ends; the test ends if it fails. */

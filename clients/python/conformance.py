@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The driver of the conformance scenarios: requests on stdin, answers on stdout, one JSON object a line."""
+
+import json
+import os
+import queue
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "src"))
+import holdfast  # noqa: E402
+
+things = {}  # what requests have named: clients, streams, maps, locks
+CLASSES = ("Conflict", "Gone", "LockLost", "NotFound", "Unavailable", "OutcomeUnknown")
+
+
+class Usage(Exception):
+    pass
+
+
+class Reader:
+    """A stream that is read into a queue, so that `next` has a timeout."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.changes = queue.Queue()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        try:
+            for change in self.stream:
+                self.changes.put(change)
+        except holdfast.HoldfastError as error:
+            self.changes.put(error)
+
+    def next(self, timeout):
+        try:
+            found = self.changes.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def close(self):
+        self.stream.close()
+
+
+def the(kind, name):
+    try:
+        return things[kind, name]
+    except KeyError:
+        raise Usage(f"there is no {kind} {name}") from None
+
+
+def call(request):
+    client = the("client", request["client"])
+    if request["call"] not in holdfast.OPERATIONS.values() or request["call"].endswith(".stream"):
+        raise Usage(f"there is no call {request['call']}")
+    group, method = request["call"].split(".")
+    args = dict(request.get("args") or {})
+    first = [args.pop("id")] if "id" in args else []
+    return getattr(getattr(client, group), method)(*first, **args, **(request.get("options") or {}))
+
+
+def lock(request):
+    lock = the("client", request["client"]).lock(request["locks"], **(request.get("options") or {}))
+    lock.acquire()
+    things["lock", request["name"]] = lock
+    return {"fence": lock.fence, "fences": lock.fences, "slot": lock.slot}
+
+
+def unlock(request):
+    the("lock", request["name"])
+    things.pop(("lock", request["name"])).release()
+
+
+def lock_state(request):
+    lock = the("lock", request["name"])
+    held = lock.held
+    return {"held": held, "lost": lock.lost.is_set()}
+
+
+def make(kind, request, thing):
+    things[kind, request["name"]] = thing
+
+
+def client(request):
+    make("client", request, holdfast.Client(request["urls"], **(request.get("options") or {})))
+
+
+def stream(request):
+    events = the("client", request["client"]).events
+    make("stream", request, Reader(events.stream(request["event"], after=request.get("after")).open()))
+
+
+def watch(request):
+    locks = the("client", request["client"]).locks
+    make("stream", request, Reader(locks.stream(request["lock"]).open()))
+
+
+def seat_map(request):
+    make("map", request, the("client", request["client"]).events.seat_map(request["event"]))
+
+
+def map_state(request):
+    state = the("map", request["name"]).snapshot()
+    return {"seq": state.seq, "seats": state.seats, "areas": state.areas}
+
+
+def close(request):
+    kind = "stream" if ("stream", request["name"]) in things else "map"
+    the(kind, request["name"])
+    things.pop((kind, request["name"])).close()
+
+
+OPS = {
+    "client": client, "call": call, "stream": stream, "watch": watch, "map": seat_map,
+    "map_state": map_state, "close": close, "lock": lock, "lock_state": lock_state, "unlock": unlock,
+    "next": lambda r: the("stream", r["name"]).next(r.get("timeout", 10)),
+    "lock_await_lost": lambda r: {"lost": the("lock", r["name"]).lost.wait(r.get("timeout", 10))},
+    "webhook": lambda r: holdfast.webhooks.verify(r["body"], r["headers"], r["secret"]),
+    "close_client": lambda r: the("client", r["name"]).close(),
+}
+
+
+def answer(request):
+    try:
+        if request.get("op") not in OPS:
+            raise Usage(f"there is no op {request.get('op')}")
+        return {"value": OPS[request["op"]](request)}
+    except holdfast.HoldfastError as error:
+        kind = type(error).__name__
+        return {"error": {"class": kind if kind in CLASSES else "HoldfastError", "code": error.code,
+                          "status": error.status, "detail": error.detail,
+                          "retry_after": error.retry_after, "extra": error.extra}}
+    except (Usage, KeyError, TypeError, ValueError) as error:
+        return {"error": {"class": "Usage", "code": "usage", "status": None, "detail": str(error),
+                          "retry_after": None, "extra": {}}}
+
+
+def serve(request, out):
+    line = json.dumps({"id": request.get("id"), **answer(request)}) + "\n"
+    with out:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def main():
+    out = threading.Lock()
+    for line in sys.stdin:
+        threading.Thread(target=serve, args=(json.loads(line), out), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()

@@ -185,7 +185,7 @@ class _Call:
         error: HoldfastError = Unavailable("timeout", "The deadline has passed.")
         while True:
             timeout = min(self.until - time.monotonic(), self.attempt_s)
-            if timeout <= 0:
+            if timeout <= 0 and tries > 0:
                 raise self._failure(error)
             try:
                 answer = self._caller.send(origin, *self._request, timeout)

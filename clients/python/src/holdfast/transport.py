@@ -97,6 +97,14 @@ class Exchange:
         self.connection.close()
 
 
+class _Kept(Dict[str, Tuple[http.client.HTTPConnection, float]]):
+    """The connections of a thread, which are closed when it ends."""
+
+    def __del__(self) -> None:
+        while self:
+            self.popitem()[1][0].close()
+
+
 class Transport:
     """Sends requests.  Any thread may call it, also after a fork."""
 
@@ -132,15 +140,13 @@ class Transport:
 
     def close(self) -> None:
         """Closes what the calling thread keeps."""
-        kept = self._connections()
-        while kept:
-            kept.popitem()[1][0].close()
+        self._connections().__del__()
 
-    def _connections(self) -> Dict[str, Tuple[http.client.HTTPConnection, float]]:
+    def _connections(self) -> _Kept:
         if getattr(self._kept, "pid", None) != os.getpid():  # those from before a fork are the parent's
             self._kept.pid = os.getpid()
-            self._kept.connections = {}
-        found: Dict[str, Tuple[http.client.HTTPConnection, float]] = self._kept.connections
+            self._kept.connections = _Kept()
+        found: _Kept = self._kept.connections
         return found
 
     def _connect(self, origin: str, timeout: float) -> http.client.HTTPConnection:

@@ -136,6 +136,8 @@ class Lock:
     def acquire(self) -> "Lock":
         """Takes it.  Raises Conflict `lock_taken` when the wait is over, `deadlock` if to wait would
         never end, Unavailable if no server answers for as long as calls may take."""
+        if self._pid != os.getpid():
+            self._grants = []  # the parent's
         if self._grants:
             raise RuntimeError("this lock is held already; make another one")
         until = None if self._wait is None else now() + self._wait
@@ -168,13 +170,17 @@ class Lock:
 
     def _give_back(self) -> bool:
         was_held = True
-        grants, self._grants = self._grants, []
-        for grant in reversed(grants):
+        while self._grants:
+            grant = self._grants.pop()
             grant.session.drop(grant)
-            if not grant.is_lost and grant.session.is_alive():
-                was_held = grant.session.release(grant.name, grant.owner,
-                                                 self._caller.timeout) and was_held
-            grant.session.leave()
+            try:
+                was_held &= not grant.is_lost and grant.session.release(
+                    grant.name, grant.owner, self._caller.timeout)
+            except BaseException:
+                self._give_back()  # the others
+                raise
+            finally:
+                grant.session.leave()
         return was_held
 
     def _take(self, name: str, until: Optional[float]) -> Grant:

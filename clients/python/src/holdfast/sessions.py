@@ -51,6 +51,7 @@ class Session:
         self._users = 0                      # acquisitions and locks that need it
         self._used = now()
         self._grants: Set["Grant"] = set()
+        self._broken: Set[str] = set()       # owners of locks that were taken away
         self._owed: Set[Tuple[str, str]] = set()  # releases that were not answered yet
         self._stream: Optional[Stream] = None
         fields = {"ttl_ms": round(ttl * 1000), "label": label}
@@ -111,9 +112,9 @@ class Session:
             self._used = now()
 
     def add(self, grant: "Grant") -> bool:
-        """A lock was granted; False: the session has ended meanwhile."""
+        """A lock was granted; False: it is lost already."""
         with self._changed:
-            if not self.is_alive():
+            if not self.is_alive() or grant.owner in self._broken:
                 return False
             self._grants.add(grant)
             return True
@@ -146,9 +147,9 @@ class Session:
     def settle(self, timeout: float) -> None:
         """Makes the releases that are owed.  Before a request that waits, or else the service would
         think that this client waits for itself."""
-        with self._changed:
-            owed, self._owed = self._owed, set()
-        for name, owner in owed:
+        for name, owner in list(self._owed):
+            with self._changed:
+                self._owed.discard((name, owner))
             self.release(name, owner, timeout)
 
     # ---- in the background ----
@@ -177,7 +178,9 @@ class Session:
                                                timeout=max(0.0, self.deadline - now()),
                                                attempt=self._attempt_s())
                     with self._changed:
-                        self._sent = max(self._sent, answer.sent)
+                        if not self.is_alive():  # proved too late: it was given up
+                            break
+                        self._sent = answer.sent
                         self._changed.notify_all()
                     ask = self._sent + self.ttl / 3
                 self.settle(max(0.5, ask - now()))
@@ -204,8 +207,9 @@ class Session:
             self._stream.open()
             self._look_at_all()
             for event in self._stream:
-                if event.type == "lost":
-                    self._lose(lambda grant: bool(grant.owner == event["owner"]))
+                if event.type == "lost" and event["owner"]:
+                    self._broken.add(event["owner"])
+                    self._lose(lambda grant: grant.owner in self._broken)
                 elif event.type == "reset":
                     self._look_at_all()
         except HoldfastError:

@@ -125,9 +125,11 @@ class Transport:
                             lambda: until - time.monotonic())
         try:
             data = begun.response.read()
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except BaseException as error:
             begun.close()
-            raise _unanswered(error) from error
+            if isinstance(error, (OSError, http.client.HTTPException, ValueError)):
+                raise _unanswered(error) from error
+            raise
         if begun.response.will_close:
             begun.connection.close()
         else:
@@ -178,11 +180,10 @@ class Transport:
         try:
             connection.request(method, path, body, dict(headers))
             return Exchange(connection, sock, connection.getresponse(), sent)
-        except (OSError, http.client.HTTPException) as error:
+        except BaseException as error:  # also a KeyboardInterrupt
             connection.close()
-            raise _unanswered(error) from error
-        except BaseException:  # a KeyboardInterrupt, for instance
-            connection.close()
+            if isinstance(error, (OSError, http.client.HTTPException)):
+                raise _unanswered(error) from error
             raise
 
 

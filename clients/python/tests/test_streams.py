@@ -109,14 +109,20 @@ class Streams(unittest.TestCase):
         self.assertEqual(server.asked(), [None, "77"])
 
     def test_a_reset_reads_the_map_and_goes_on_from_it(self):
-        old, new = ({"seq": seq, "event": "evt_1"} for seq in (19, 20))
-        server = Scripted(message("reset", 20) + seats(21, ["x", "h"]), seats(22, ["b", "h"]),
+        old, new = ({"seq": seq, "event": "evt_1"} for seq in (19, 21))
+        server = Scripted(message("reset", 20) + seats(21, ["x", "h"]) + seats(22, ["y", "h"]), seats(23, ["z", "h"]),
                           maps=[problem(503, "overloaded", retry_after=0), old, new])
         stream = self.follow(server)
         reset = next(stream)
-        self.assertEqual((reset.type, reset.seq, reset.map), ("reset", 20, new))
-        self.assertEqual(next(stream).seq, 22)
-        self.assertEqual(server.asked(), ["10", "20"])
+        self.assertEqual((reset.type, reset.seq, reset.map), ("reset", 21, new))
+        self.assertEqual([next(stream).seq, next(stream).seq], [22, 23])
+        self.assertEqual(server.asked(), ["10", "22"])
+
+    def test_a_stream_that_broke_before_it_said_where_it_was_is_reset(self):
+        server = Scripted(b"", seats(21, ["x", "h"]), maps=[{"seq": 20}])
+        stream = self.follow(server, after=None)
+        self.assertEqual([(change.type, change.seq) for change in (next(stream), next(stream))],
+                         [("reset", 20), ("seats", 21)])
 
     def test_a_seq_that_is_not_known_is_a_reset_of_the_real_server(self):
         event = new_event(self.client)

@@ -97,13 +97,13 @@ class Stream(Iterator[Resource]):
         self._pending, self._event, self._rest = [], {}, b""
 
     def _connect(self) -> None:
-        if self._was_open and self._last is None:  # it broke before it had said where it was
-            self._reset(0)
         last = {} if self._last is None else {"Last-Event-ID": str(self._last)}
         exchange = self._caller.open(self._path, {}, last, _SILENCE_S)
         self._exchange = exchange
         if self._closed.is_set():
             exchange.stop()
+        if self._was_open and self._last is None:  # it broke before it had said where it was
+            self._reset(0)
         self._was_open = True
 
     def _read(self, exchange: Exchange) -> bool:
@@ -113,8 +113,6 @@ class Stream(Iterator[Resource]):
         self._rest = lines.pop()
         for line in lines:
             self._line(line.rstrip(b"\r").decode())
-            if not self._exchange:
-                return True  # a reset: the rest belongs to what is behind it
         return bool(data)
 
     def _line(self, line: str) -> None:
@@ -138,13 +136,13 @@ class Stream(Iterator[Resource]):
             self._pending = []
 
     def _reset(self, seq: int) -> None:
-        self._drop()
+        """The stream goes on from `seq`; the state that is read may be newer."""
+        message = Resource(type="reset", seq=seq)
         if self._restart:
-            message, self._last = self._restart(seq)
-            self._ready.append(message)
-        else:
-            self._ready.append(Resource(type="reset", seq=seq))
-            self._last = seq
+            message, seq = self._restart(seq)
+        self._ready.append(message)
+        self._last = seq or None
+        self._pending = []
 
 
 class SeatMap:

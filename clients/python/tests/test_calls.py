@@ -2,8 +2,10 @@
 
 import copy
 import json
+import os
 import pickle
 import socket
+import ssl
 import threading
 import time
 import unittest
@@ -205,6 +207,17 @@ class Calls(unittest.TestCase):
                 holdfast.Client(proxy.url).locks.get("x", timeout=1)
 
     # ---- connections ----
+
+    @unittest.skipUnless("HOLDFAST_TLS_URL" in os.environ, "there is no server with HTTPS")
+    def test_https_is_spoken_with_servers_that_are_trusted(self):
+        url, trusted = os.environ["HOLDFAST_TLS_URL"], ssl.create_default_context(cafile=os.environ["HOLDFAST_TLS_CA"])
+        with holdfast.Client(url, ssl_context=trusted, timeout=LONG_S) as client:
+            event = new_event(client)
+            with client.events.stream(event.id).open() as stream:
+                client.holds.create(event=event.id, seats=["S-A-1"])
+                self.assertEqual(next(stream).changes, [["S-A-1", "h"]])
+        with self.assertRaises(holdfast.Unavailable):
+            holdfast.Client(url, timeout=0.5).events.list()
 
     def test_connections_are_kept_by_each_thread(self):
         client = holdfast.Client(URL, timeout=LONG_S)

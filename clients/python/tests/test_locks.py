@@ -68,6 +68,16 @@ class Locks(unittest.TestCase):
         with self.lock(self.other, wait=0) as next:
             self.assertGreater(next.fence, lock.fence)
 
+    def test_it_is_kept_alive_in_the_background(self):
+        kept = []
+        with Proxy(lambda request: kept.append(request.path) if "keepalive" in request.path else None) as proxy:
+            with self.lock(self.new_client("proxied", proxy.url), ttl=9) as lock:
+                session = lock._grants[0].session
+                first = session.deadline
+                until(lambda: session.deadline > first)
+                self.assertTrue(lock.held)
+                self.assertGreater(len(kept), 0)
+
     def test_a_client_has_one_session_for_each_ttl(self):
         opened = []
         with Proxy(lambda request: opened.append(request.path)) as proxy:
@@ -157,6 +167,23 @@ class Locks(unittest.TestCase):
             with self.assertRaises(holdfast.Conflict) as caught:
                 self.lock(self.other, wait=0.2).acquire()
             self.assertEqual(caught.exception.code, "lock_taken")
+            until(lambda: self.waiters() == [])
+
+    def test_who_waits_gives_up_when_the_client_is_closed(self):
+        told = []
+
+        def work():
+            try:
+                self.lock(self.other).acquire()
+            except holdfast.HoldfastError as error:
+                told.append(error.code)
+        with self.lock():
+            waiter = threading.Thread(target=work)
+            waiter.start()
+            until(lambda: self.waiters() == ["two"])
+            self.other.close()
+            waiter.join()
+            self.assertEqual(told, ["client_closed"])
             until(lambda: self.waiters() == [])
 
     def test_an_interrupt_leaves_the_line(self):

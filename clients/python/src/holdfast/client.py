@@ -58,7 +58,8 @@ class Client:
                     delay=delay)
 
     def close(self) -> None:
-        """Ends the client's sessions, which releases its locks, and closes connections."""
+        """Ends the client's sessions, which releases its locks, and closes connections.  Whoever waits
+        for a lock gets HoldfastError `client_closed`.  A call after it begins anew."""
         self._sessions.close(min(5.0, self._caller.timeout))
         self._caller.transport.close()
 

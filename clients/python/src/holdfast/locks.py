@@ -143,10 +143,11 @@ class Lock:
         until = None if self._wait is None else now() + self._wait
         self.lost = threading.Event()
         self._pid = os.getpid()
+        n_closed = self._sessions.n_closed
         while True:
             try:
                 for name in self.names:
-                    self._grants.append(self._take(name, until))
+                    self._grants.append(self._take(name, until, n_closed))
             except BaseException:
                 self._give_back()
                 raise
@@ -183,10 +184,10 @@ class Lock:
                 grant.session.leave()
         return was_held
 
-    def _take(self, name: str, until: Optional[float]) -> Grant:
+    def _take(self, name: str, until: Optional[float], n_closed: int) -> Grant:
         """Takes one name: session by session, and owner by owner."""
         while True:
-            session = self._sessions.get(self._ttl)
+            session = self._sessions.get(self._ttl, n_closed)
             try:
                 grant = self._take_in(session, name, until)
                 if grant and session.add(grant):

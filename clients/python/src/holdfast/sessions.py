@@ -253,6 +253,7 @@ class Sessions:
     def __init__(self, caller: Caller, label: Optional[str]) -> None:
         self._caller = caller
         self._label = label
+        self.n_closed = 0  # how often the client was closed
         self.forked()
         _every.add(self)
 
@@ -262,13 +263,18 @@ class Sessions:
         self._opening: Dict[float, threading.Lock] = {}
         self._sessions: Dict[float, Session] = {}
 
-    def get(self, ttl: float) -> Session:
-        """A session that lives, in use by the caller, who calls `leave`."""
+    def get(self, ttl: float, n_closed: int) -> Session:
+        """A session that lives, in use by the caller, who calls `leave`.  Raises HoldfastError, also if
+        the client was closed since it was closed so often."""
         with self._mutex:
             opening = self._opening.setdefault(ttl, threading.Lock())
         with opening:
             while True:
                 session = self._sessions.get(ttl)
+                if self.n_closed != n_closed:
+                    if session:
+                        session.close(self._caller.timeout, only_unused=True)
+                    raise HoldfastError("client_closed", "The client was closed.")
                 if session and session.use():
                     return session
                 if session:
@@ -277,6 +283,7 @@ class Sessions:
                 self._sessions[ttl] = Session(self._caller, ttl, label)
 
     def close(self, timeout: float) -> None:
+        self.n_closed += 1
         for session in list(self._sessions.values()):
             session.close(timeout)
 

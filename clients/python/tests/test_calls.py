@@ -148,7 +148,7 @@ class Calls(unittest.TestCase):
     def test_after_the_deadline_a_write_is_open_and_a_read_is_not(self):
         key = new_name("key")
         for fault in (HANG, LOSE):
-            with self.subTest(fault), Proxy(lambda _: fault) as proxy, holdfast.Client(proxy.url, timeout=1) as client:
+            with self.subTest(fault), Proxy(lambda _: fault) as proxy, holdfast.Client(proxy.url, timeout=0.5) as client:
                 with self.assertRaises(holdfast.OutcomeUnknown):
                     self.take(client, "S-B-4", idempotency_key=key)
                 with self.assertRaises(holdfast.Unavailable) as caught:

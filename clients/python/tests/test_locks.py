@@ -31,6 +31,11 @@ class Locks(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
+    def new_proxy(self, plan=lambda request: None):
+        proxy = Proxy(plan)
+        self.addCleanup(proxy.__exit__)  # after the clients behind it are closed
+        return proxy
+
     def lock(self, client=None, name=None, **options):
         return (client or self.client).lock(name or self.name, **{"ttl": TTL_S, **options})
 
@@ -70,21 +75,21 @@ class Locks(unittest.TestCase):
 
     def test_it_is_kept_alive_in_the_background(self):
         kept = []
-        with Proxy(lambda request: kept.append(request.path) if "keepalive" in request.path else None) as proxy:
-            with self.lock(self.new_client("proxied", proxy.url), ttl=9) as lock:
-                session = lock._grants[0].session
-                first = session.deadline
-                until(lambda: session.deadline > first)
-                self.assertTrue(lock.held)
-                self.assertGreater(len(kept), 0)
+        proxy = self.new_proxy(lambda request: kept.append(request.path) if "keepalive" in request.path else None)
+        with self.lock(self.new_client("proxied", proxy.url), ttl=9) as lock:
+            session = lock._grants[0].session
+            first = session.deadline
+            until(lambda: session.deadline > first)
+            self.assertTrue(lock.held)
+            self.assertGreater(len(kept), 0)
 
     def test_a_client_has_one_session_for_each_ttl(self):
         opened = []
-        with Proxy(lambda request: opened.append(request.path)) as proxy:
-            client = self.new_client("proxied", proxy.url)
-            with self.lock(client), self.lock(client, new_name()), self.lock(client, new_name(), ttl=TTL_S + 1):
-                pass
-            client.close()
+        proxy = self.new_proxy(lambda request: opened.append(request.path))
+        client = self.new_client("proxied", proxy.url)
+        with self.lock(client), self.lock(client, new_name()), self.lock(client, new_name(), ttl=TTL_S + 1):
+            pass
+        client.close()
         self.assertEqual(opened.count("/v1/sessions"), 2)
 
     def test_shared_locks_and_slots(self):
@@ -235,27 +240,27 @@ class Locks(unittest.TestCase):
     def test_lost_answers_change_nothing(self):
         def writes(request):
             return request.method == "POST" and "keepalive" not in request.path
-        with Proxy(once(CUT, LOSE, LOSE, CUT, None, LOSE, LOSE, of=writes)) as proxy:
-            client = self.new_client("proxied", proxy.url)
-            with self.lock(client) as lock:
-                self.assertTrue(lock.held)
-            owners = {request.body for request in proxy.requests if request.path == f"/v1/locks/{self.name}"}
-            self.assertEqual(len(owners), 1)
-            with self.lock(self.other, wait=LONG_S):
-                pass
+        proxy = self.new_proxy(once(LOSE, None, CUT, LOSE, None, LOSE, of=writes))
+        client = self.new_client("proxied", proxy.url)
+        with self.lock(client) as lock:
+            self.assertTrue(lock.held)
+        owners = {request.body for request in proxy.requests if request.path == f"/v1/locks/{self.name}"}
+        self.assertEqual(len(owners), 1)
+        with self.lock(self.other, wait=LONG_S):
+            pass
 
     def test_a_release_that_is_not_answered_is_made_in_the_background(self):
-        with Proxy() as proxy:
-            client = holdfast.Client(proxy.url, timeout=0.5)
-            self.addCleanup(client.close)
-            lock = client.lock(self.name, ttl=60)
-            until(lambda: try_to(lock.acquire))
-            proxy.plan = lambda request: HANG if "/release" in request.path else None
-            lock.release()
-            self.assertFalse(lock.held)
-            proxy.plan = lambda request: None
-            with self.lock(self.other):
-                pass
+        proxy = self.new_proxy()
+        client = holdfast.Client(proxy.url, timeout=0.5)
+        self.addCleanup(client.close)
+        lock = client.lock(self.name, ttl=60)
+        until(lambda: try_to(lock.acquire))
+        proxy.plan = lambda request: HANG if "/release" in request.path else None
+        lock.release()
+        self.assertFalse(lock.held)
+        proxy.plan = lambda request: None
+        with self.lock(self.other):
+            pass
 
     # ---- losing it ----
 
@@ -271,19 +276,19 @@ class Locks(unittest.TestCase):
                 self.assertIsInstance(caught.exception, holdfast.Gone)
 
     def test_it_is_lost_before_another_can_hold_it(self):
-        with Proxy() as proxy:
-            client = self.new_client("cut off", proxy.url)
-            lock = client.lock(self.name, ttl=1).acquire()
-            proxy.plan = lambda request: HANG
-            with self.lock(self.other) as next:
-                self.assertFalse(lock.held)
-                self.assertTrue(lock.lost.wait(LONG_S))
-                self.assertGreater(next.fence, lock.fence)
-            with self.assertRaises(holdfast.LockLost):
-                lock.release()
-            proxy.plan = lambda request: None
-            with client.lock(self.name, ttl=TTL_S):  # in another session
-                pass
+        proxy = self.new_proxy()
+        client = self.new_client("cut off", proxy.url)
+        lock = client.lock(self.name, ttl=1).acquire()
+        proxy.plan = lambda request: HANG
+        with self.lock(self.other) as next:
+            self.assertFalse(lock.held)
+            self.assertTrue(lock.lost.wait(LONG_S))
+            self.assertGreater(next.fence, lock.fence)
+        with self.assertRaises(holdfast.LockLost):
+            lock.release()
+        proxy.plan = lambda request: None
+        with client.lock(self.name, ttl=TTL_S):  # in another session
+            pass
 
     def test_a_session_that_ends_ends_its_locks(self):
         lock = self.lock(ttl=60).acquire()

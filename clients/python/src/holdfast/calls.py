@@ -201,8 +201,8 @@ class _Call:
                     servers.last[self._locks] = origin
                     error.may_be_ours = self._may_be_done
                     raise error
-            except NotSent:
-                error = Unavailable("unreachable", "No server could be reached.")
+            except NotSent as why:
+                error = Unavailable("unreachable", f"No server could be reached: {why}.")
             except Unanswered as silence:
                 self._may_be_done = self._may_be_done or self._is_write
                 error = Unavailable("timeout" if silence.timed_out else "unreachable",

@@ -1,5 +1,7 @@
 """Locks: held by one, told when they are lost, and given back."""
 
+import asyncio
+import concurrent.futures
 import multiprocessing
 import os
 import threading
@@ -218,6 +220,18 @@ class Locks(unittest.TestCase):
             until(lambda: len(self.waiters()) == 1)
             go.set()
         held.wait(LONG_S)
+
+    def test_tasks_of_asyncio_that_share_a_thread_are_not_one(self):
+        async def two_tasks():
+            asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+            with self.assertRaises(holdfast.Conflict) as caught:
+                held = await asyncio.to_thread(self.lock().acquire)
+                try:
+                    await asyncio.to_thread(self.lock(wait=0.1).acquire)
+                finally:
+                    await asyncio.to_thread(held.release)
+            return caught.exception.code
+        self.assertEqual(asyncio.run(two_tasks()), "lock_taken")
 
     def test_threads_exclude_each_other(self):
         inside, most = [], []

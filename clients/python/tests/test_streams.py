@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 import unittest
+import unittest.mock
 
 from support import LONG_S, STREAM, URL, Proxy, answer, holdfast, new_event, problem
 
@@ -79,6 +81,19 @@ class Streams(unittest.TestCase):
                     self.assertEqual(change.changes, [[f"S-A-{number}", "h"]])
                     self.assertGreater(change.seq, last)
                     last = change.seq
+
+    def test_silence_is_a_lost_connection(self):
+        server = Scripted(seats(11, ["a", "h"]))
+        with unittest.mock.patch("holdfast.streams._SILENCE_S", 0.1):
+            stream = self.follow(server)
+            self.assertEqual(next(stream).seq, 11)
+            reader = threading.Thread(target=lambda: list(stream))
+            reader.start()
+            while server.asked().count("11") < 2:
+                self.assertTrue(reader.is_alive())
+                time.sleep(0.02)
+            stream.close()
+            reader.join()
 
     def test_it_goes_on_where_it_was(self):
         server = Scripted(seats(11, ["a", "h"]) + seats(12, ["b", "h"]), b"", 503, 502, seats(13, ["c", "h"]))

@@ -4,6 +4,7 @@ import os
 import secrets
 import threading
 import weakref
+from contextvars import ContextVar
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .calls import Caller
@@ -16,6 +17,18 @@ _POLL_S = 20.0    # the longest wait of one request
 _CLAIM_MS = 500   # how long the service keeps a turn that this client has not claimed
 
 _every: "weakref.WeakSet[Lock]" = weakref.WeakSet()  # the locks of this process
+
+
+# Who waits, for the detection of deadlocks: a thread, or what asyncio.to_thread runs in one.
+_named: "ContextVar[Tuple[int, str]]" = ContextVar("holdfast_agent", default=(0, ""))
+
+
+def _agent() -> str:
+    thread, name = _named.get()
+    if thread != threading.get_ident():
+        name = secrets.token_hex(8)
+        _named.set((threading.get_ident(), name))
+    return name
 
 
 class Grant:
@@ -200,7 +213,7 @@ class Lock:
         """None: the session or the place has ended; ask again with another owner."""
         owner = secrets.token_hex(16)
         fields = {**self._fields, "session": session.id, "owner": owner,
-                  "agent": f"t{threading.get_ident()}"}
+                  "agent": _agent()}
         session.settle(self._caller.timeout)
         try:
             while True:

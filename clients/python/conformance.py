@@ -71,8 +71,9 @@ def lock(request):
 
 
 def unlock(request):
-    the("lock", request["name"])
-    things.pop(("lock", request["name"])).release()
+    lock = the("lock", request["name"])
+    del things["lock", request["name"]]
+    lock.release()
 
 
 def lock_state(request):
@@ -81,26 +82,19 @@ def lock_state(request):
     return {"held": held, "lost": lock.lost.is_set()}
 
 
-def make(kind, request, thing):
-    things[kind, request["name"]] = thing
-
-
 def client(request):
-    make("client", request, holdfast.Client(request["urls"], **(request.get("options") or {})))
+    things["client", request["name"]] = holdfast.Client(request["urls"], **(request.get("options") or {}))
 
 
 def stream(request):
-    events = the("client", request["client"]).events
-    make("stream", request, Reader(events.stream(request["event"], after=request.get("after")).open()))
-
-
-def watch(request):
-    locks = the("client", request["client"]).locks
-    make("stream", request, Reader(locks.stream(request["lock"]).open()))
+    client = the("client", request["client"])
+    made = (client.locks.stream(request["lock"]) if request["op"] == "watch"
+            else client.events.stream(request["event"], after=request.get("after")))
+    things["stream", request["name"]] = Reader(made.open())
 
 
 def seat_map(request):
-    make("map", request, the("client", request["client"]).events.seat_map(request["event"]))
+    things["map", request["name"]] = the("client", request["client"]).events.seat_map(request["event"])
 
 
 def map_state(request):
@@ -110,12 +104,12 @@ def map_state(request):
 
 def close(request):
     kind = "stream" if ("stream", request["name"]) in things else "map"
-    the(kind, request["name"])
-    things.pop((kind, request["name"])).close()
+    the(kind, request["name"]).close()
+    del things[kind, request["name"]]
 
 
 OPS = {
-    "client": client, "call": call, "stream": stream, "watch": watch, "map": seat_map,
+    "client": client, "call": call, "stream": stream, "watch": stream, "map": seat_map,
     "map_state": map_state, "close": close, "lock": lock, "lock_state": lock_state, "unlock": unlock,
     "next": lambda r: the("stream", r["name"]).next(r.get("timeout", 10)),
     "lock_await_lost": lambda r: {"lost": the("lock", r["name"]).lost.wait(r.get("timeout", 10))},
@@ -134,7 +128,7 @@ def answer(request):
         return {"error": {"class": kind if kind in CLASSES else "HoldfastError", "code": error.code,
                           "status": error.status, "detail": error.detail,
                           "retry_after": error.retry_after, "extra": error.extra}}
-    except (Usage, KeyError, TypeError, ValueError) as error:
+    except Exception as error:  # a request that makes no sense
         return {"error": {"class": "Usage", "code": "usage", "status": None, "detail": str(error),
                           "retry_after": None, "extra": {}}}
 

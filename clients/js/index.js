@@ -1,10 +1,12 @@
 // The package on Node: client.js, with locks, fences and webhooks.
 
+import { webcrypto } from 'node:crypto';
 import os from 'node:os';
 import { Client as AnyClient } from './client.js';
 import { clock } from './clock.js';
 import { LockLost } from './errors.js';
 import { acquire } from './lock.js';
+import { drawFrom } from './random.js';
 import { Sessions } from './session.js';
 
 export * from './errors.js';
@@ -12,6 +14,8 @@ export { checkFence } from './fence.js';
 export { OPERATIONS } from './operations.js';
 export { SeatMap } from './seat_map.js';
 export * as webhooks from './webhooks.js';
+
+drawFrom(webcrypto); // Node 18 has no global one
 
 // What others see of the holder, unless a label is given.
 const defaultLabel = () => `${os.userInfo().username}@${os.hostname()} ${process.pid}`.slice(0, 64);

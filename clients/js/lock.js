@@ -2,7 +2,8 @@
 
 import { clock } from './clock.js';
 import { LockLost } from './errors.js';
-import { newKey, requestOf } from './operations.js';
+import { requestOf } from './operations.js';
+import { newKey } from './random.js';
 import { lost } from './session.js';
 import { linked } from './waits.js';
 

@@ -5,6 +5,8 @@
 //   stream   server-sent events
 // A test compares this list with the document.
 
+import { newKey } from './random.js';
+
 export const OPERATIONS = {
   listEvents: ['events.list', 'GET', '/v1/events', 'page'],
   createEvent: ['events.create', 'POST', '/v1/events', 'key'],
@@ -59,12 +61,6 @@ export const OPERATIONS = {
   getDocument: ['server.document', 'GET', '/openapi.yaml'],
   receiveWebhook: ['server.receiveWebhook', 'POST', '/v1/webhooks/stripe'],
 };
-
-// A key that nobody can guess.  (crypto.randomUUID is missing in pages without TLS, and crypto in Node 18.)
-export function newKey() {
-  const bytes = globalThis.crypto?.getRandomValues(new Uint8Array(16)) ?? Uint8Array.from({ length: 16 }, () => Math.random() * 256);
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
 
 // Returns the request of an operation.  What the path does not take is the query of a GET, and otherwise the body.
 export function requestOf(id, args, { idempotencyKey } = {}) {

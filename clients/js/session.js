@@ -86,6 +86,7 @@ class Session {
   // the stream may have missed something.
   add(user) {
     this.#users.add(user);
+    this.#wasIdle = false;
     this.#refer();
   }
 

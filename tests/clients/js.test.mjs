@@ -290,3 +290,470 @@ describe('a call', () => {
     assert.deepEqual(seats.sort(), ['S-A-1', 'S-A-2', 'S-A-3', 'S-A-4', 'S-A-5']);
   });
 });
+
+describe('a stream', () => {
+  const create = (fields = {}) => client.events.create({
+    name: 'Gala', currency: 'usd', sections: [{ name: 'S', price: 1000, rows: 2, seats_per_row: 20 }], areas: [{ name: 'Floor', price: 500, capacity: 50 }], ...fields,
+  });
+  const take = (event, ...seats) => client.holds.create({ event: event.id, seats });
+
+  // Reads a stream in the background; `seats` are the changes of seats so far.
+  function follow(stream) {
+    const read = { changes: [], get seats() { return this.changes.flatMap(({ changes = [] }) => changes.map(([id, state]) => `${id}=${state}`)); } };
+    read.done = (async () => { for await (const change of stream) read.changes.push(change); })();
+    read.done.catch(() => {});
+    return read;
+  }
+
+  it('delivers each change once and in order, however often its connection is lost', async () => {
+    const event = await create();
+    const proxy = await startProxy(server.port);
+    const stream = new Client(`http://127.0.0.1:${proxy.port}`).events.stream(event.id);
+    await stream.open(); // what happens from now on is delivered
+    const read = follow(stream);
+    const expected = [];
+    for (let i = 1; i <= 12; i++) {
+      await take(event, `S-A-${i}`);
+      expected.push(`S-A-${i}=h`);
+      if (i === 8) { proxy.cut(); await take(event, 'S-B-1'); expected.push('S-B-1=h'); proxy.restore(); }
+      if (i % 4 === 2) await until('it was delivered', () => read.seats.includes(expected.at(-1)));
+      if (i % 4 === 3) proxy.reset();
+    }
+    await client.events.close(event.id);
+    await until('the end was delivered', () => read.changes.some(({ type, status }) => type === 'event' && status === 'closed'));
+    assert.deepEqual([...read.seats].sort(), [...expected].sort()); // one message may have several, in the order of the map
+    const seqs = read.changes.map(({ seq }) => seq);
+    assert.deepEqual(seqs, [...seqs].sort((a, b) => a - b));
+    assert.ok(read.changes.every(({ type }) => type !== 'reset'));
+    stream.close();
+    await read.done;
+    await proxy.close();
+  });
+
+  it('begins where it is told to', async () => {
+    const event = await create();
+    const { seq } = await client.events.seats(event.id);
+    await take(event, 'S-A-1');
+    await take(event, 'S-A-2');
+    for await (const change of client.events.stream(event.id, { after: seq })) {
+      assert.deepEqual([change.type, change.changes], ['seats', [['S-A-1', 'h'], ['S-A-2', 'h']]]);
+      break;
+    }
+  });
+
+  it('that no longer knows what came between says so with the map, and goes on from there', async () => {
+    const event = await create();
+    await take(event, 'S-A-1');
+    const stream = client.events.stream(event.id, { after: 1e9 }); // never was
+    const read = follow(stream);
+    await until('it is reset', () => read.changes.length > 0);
+    const [{ type, seq, map }] = read.changes;
+    assert.deepEqual([type, seq, mapOf(map)['S-A-1']], ['reset', map.seq, 'h']);
+    await take(event, 'S-A-2');
+    await until('it goes on', () => read.seats.length > 0);
+    assert.deepEqual(read.seats, ['S-A-2=h']);
+    stream.close();
+    await read.done;
+  });
+
+  it('delivers no half of what belongs together, and nothing twice', async () => {
+    const message = (id, event, data) => `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+    const seats = (id, seq, seat) => message(id, 'seats', { seq, changes: [[seat, 'h']], areas: {} });
+    const parts = [
+      seats(5, 5, 'S-A-1') + seats(undefined, 7, 'S-A-2'), // the connection is lost before the other half
+      `retry: 1\n\n:\n\n${seats(5, 5, 'S-A-1')}${seats(undefined, 7, 'S-A-2')}${message(7, 'event', { seq: 7, status: 'closed', prices: {} })}`,
+    ];
+    const asked = [];
+    const listener = http.createServer((request, response) => {
+      asked.push(request.headers['last-event-id']);
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      const part = parts.shift() ?? '';
+      for (let i = 0; i < part.length; i += 7) response.write(part.slice(i, i + 7));
+      if (parts.length > 0) setTimeout(() => request.socket.destroy(), 50);
+    });
+    listener.listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const read = [];
+    for await (const { type, seq } of new Client(`http://127.0.0.1:${listener.address().port}`).events.stream('evt_1', { after: 4 })) {
+      read.push([type, seq]);
+      if (seq === 7 && type === 'event') break;
+    }
+    assert.deepEqual(read, [['seats', 5], ['seats', 7], ['event', 7]]);
+    assert.equal(asked[0], '4');
+    assert.ok(['4', '5'].includes(asked[1]), asked[1]);
+    listener.closeAllConnections();
+    listener.close();
+  });
+
+  it('ends with the signal\'s reason, or quietly when it is closed, and refuses what is not there', async () => {
+    const event = await create();
+    const giveUp = new AbortController();
+    const aborted = follow(client.events.stream(event.id, {}, { signal: giveUp.signal }));
+    giveUp.abort(new Error('enough'));
+    await assert.rejects(aborted.done, /enough/);
+    const stream = client.events.stream(event.id);
+    const closed = follow(stream);
+    await take(event, 'S-A-1');
+    stream.close();
+    await closed.done;
+    await assert.rejects(follow(client.events.stream(event.id.replace(/.{3}$/, '000'))).done, NotFound);
+  });
+
+  it('keeps a SeatMap equal to the map, also over lost connections and a restart of the server', async () => {
+    const own = await start(); // restarted on the way
+    const direct = () => new Client(`http://127.0.0.1:${own.port}`);
+    try {
+      const proxy = await startProxy(own.port);
+      const rows = [{ name: 'A', seats: 5 }, { name: 'B', seats: ['left', 'right', '7'] }];
+      const event = await direct().events.create({
+        name: 'Gala', currency: 'usd', sections: [{ name: 'S', price: 1000, rows }, { name: 'T', price: 900, rows: 2, seats_per_row: 4 }], areas: [{ name: 'Floor', price: 500, capacity: 50 }],
+      });
+      const map = await new Client(`http://127.0.0.1:${proxy.port}`).events.seatMap(event.id);
+      const kinds = new Set();
+      map.addEventListener('change', ({ change }) => kinds.add(change.type));
+      const words = { '.': 'available', h: 'held', b: 'booked', x: 'blocked' };
+      const equal = async (what) => {
+        const state = await direct().events.seats(event.id);
+        await until(`${what}: it has caught up`, () => map.seq >= state.seq);
+        const letters = state.sections.flatMap((section) => section.rows.flatMap((row) => [...row.seats]));
+        assert.deepEqual([...map.seats.values()], letters.map((letter) => words[letter]), what);
+        assert.deepEqual([map.areas, map.prices, map.status], [areasOf(state), state.prices, state.status], what);
+      };
+      assert.equal(map.seats.get('S-B-right'), 'available');
+      const hold = await direct().holds.create({ event: event.id, seats: ['S-B-right', 'T-B-4'], areas: { Floor: 3 } });
+      await direct().events.block(event.id, { sections: ['T'].slice(1), seats: ['S-A-1'] });
+      await equal('held and blocked');
+      assert.deepEqual([map.seats.get('S-B-right'), map.seats.get('S-A-1'), map.areas.Floor], ['held', 'blocked', 47]);
+      proxy.reset();
+      await direct().holds.confirm(hold.id, { fence: hold.fence });
+      await direct().events.change(event.id, { prices: { S: 1100, T: 900, Floor: 400 } });
+      await equal('booked, at other prices');
+      proxy.cut();
+      await own.restart(); // it forgets the past
+      await direct().holds.create({ event: event.id, seats: ['T-A-1'] });
+      await direct().events.close(event.id);
+      proxy.target.port = own.port;
+      proxy.restore();
+      await equal('after the restart');
+      assert.ok(kinds.has('seats') && kinds.has('event'));
+      map.close();
+      await map.closed;
+      await proxy.close();
+    } finally {
+      await own.stop();
+    }
+  });
+});
+
+describe('a lock', () => {
+  const other = () => new Client(url, { label: 'other' });
+  const LONG = { ttl: LONG_S };
+  const on = (name) => look(server, name);
+  let n = 0;
+  const next = () => { n += 1; return `js/${n}`; };
+
+  it('is held while the work is done, with a fence that grows, and is free afterwards', async () => {
+    const name = next();
+    const fences = [];
+    for (let i = 0; i < 2; i++) {
+      assert.equal(await client.lock(name, LONG, async (lock) => {
+        lock.check();
+        assert.deepEqual([lock.name, lock.names, lock.held, lock.lost, lock.signal.aborted, lock.slot], [name, [name], true, false, false, 0]);
+        const { holders } = await on(name);
+        assert.deepEqual(holders.map(({ fence }) => fence), [lock.fence]);
+        assert.match(holders[0].label, new RegExp(` ${process.pid}$`));
+        fences.push(lock.fence);
+        return 'done';
+      }), 'done');
+      assert.equal((await on(name)).n_holders, 0);
+    }
+    assert.ok(fences[1] > fences[0]);
+    await assert.rejects(client.lock(name, LONG, () => { throw new Error('the work failed'); }), /the work failed/);
+    assert.equal((await on(name)).n_holders, 0);
+    const lock = await client.lock(name, LONG);
+    await Promise.all([lock.release(), lock.release()]);
+    assert.equal(lock.held, false);
+    assert.throws(() => lock.check(), LockLost);
+    assert.equal(lock.signal.aborted, false); // given back, not lost
+  });
+
+  it('is waited for, or not, and a place that is given up is gone', async () => {
+    const name = next();
+    const ann = await client.lock(name, LONG);
+    const ben = other();
+    const refused = await rejected(ben.lock(name, { ...LONG, wait: 0 }));
+    assert.deepEqual([refused.constructor, refused.code, refused.extra.holders.length], [Conflict, 'lock_taken', 1]);
+    assert.equal((await rejected(ben.lock(name, { ...LONG, wait: 0.2 }))).code, 'lock_taken');
+    assert.equal((await on(name)).n_waiters, 0);
+    const giveUp = new AbortController();
+    const waits = rejected(ben.lock(name, { ...LONG, signal: giveUp.signal }));
+    await waiting(server, name, ['other']);
+    giveUp.abort(new Error('enough'));
+    assert.equal((await waits).message, 'enough');
+    await until('the place is given up', async () => (await on(name)).n_waiters === 0);
+    const later = ben.lock(name, LONG); // for as long as it takes
+    await waiting(server, name, ['other']);
+    await ann.release();
+    const lock = await later;
+    assert.ok(lock.held && lock.fence > ann.fence);
+    await ben.close();
+    assert.deepEqual([lock.held, lock.lost, (await on(name)).n_holders], [false, true, 0]);
+    await assert.rejects(lock.release(), LockLost);
+  });
+
+  it('is shared, has slots, a line by priority, and a value that others watch', async () => {
+    const [shared, slots, line, led] = [next(), next(), next(), next()];
+    const ben = other();
+    const readers = await Promise.all([client, ben].map((each) => each.lock(shared, { ...LONG, shared: true, wait: 0 })));
+    assert.equal((await rejected(ben.lock(shared, { ...LONG, wait: 0 }))).code, 'lock_taken');
+    const two = await Promise.all([client, ben].map((each) => each.lock(slots, { ...LONG, slots: 2 })));
+    assert.deepEqual(two.map(({ slot }) => slot).sort(), [0, 1]);
+    assert.equal((await rejected(ben.lock(slots, { ...LONG, slots: 2, wait: 0 }))).code, 'lock_taken');
+    assert.equal((await rejected(ben.lock(slots, { ...LONG, slots: 3, wait: 0 }))).code, 'slots_conflict');
+    const first = await client.lock(line, LONG);
+    const order = [];
+    const join = (label, priority) => ben.lock(line, { ...LONG, label, priority }, () => { order.push(label); });
+    const late = [join('low', 0)];
+    await waiting(server, line, ['low']);
+    late.push(join('high', 5));
+    await waiting(server, line, ['high', 'low']);
+    await first.release();
+    await Promise.all(late);
+    assert.deepEqual(order, ['high', 'low']);
+    const watch = client.watch(led);
+    await watch.open();
+    const leader = await ben.lock(led, { ...LONG, value: '10.0.0.7:9000' });
+    assert.equal((await client.locks.get(led)).value, '10.0.0.7:9000');
+    await leader.setValue('10.0.0.8:9000');
+    await leader.release();
+    const told = [];
+    for await (const { type, value } of watch) {
+      told.push(value === undefined ? type : `${type} ${value}`);
+      if (type === 'released') break;
+    }
+    assert.deepEqual(told.filter((each) => each !== 'value null'), ['granted', 'value 10.0.0.7:9000', 'value 10.0.0.8:9000', 'released']);
+    await Promise.all([...readers, ...two].map((lock) => lock.release()));
+    await ben.close();
+  });
+
+  it('of several names is all of them, in one order, or none', async () => {
+    const [a, b, c] = [next(), next(), next()];
+    const set = await client.lock([c, a, a], LONG);
+    assert.deepEqual([set.names, Object.keys(set.fences), set.fence, set.name], [[a, c], [a, c], null, null]);
+    const ben = other();
+    assert.equal((await rejected(ben.lock([c, b], { ...LONG, wait: 0 }))).code, 'lock_taken');
+    assert.equal((await on(b)).n_holders, 0);
+    const both = ben.lock([c, b], LONG);
+    await waiting(server, c, ['other']);
+    assert.equal((await on(b)).n_holders, 1);
+    await set.release();
+    assert.ok((await both).held);
+    await ben.close();
+    // Two who take the same locks in opposite order do not wait for each other.
+    await Promise.all(Array.from({ length: 6 }, (_, i) => client.lock(i % 2 ? [a, b] : [b, a], LONG, () => sleep(1))));
+  });
+
+  it('survives lost answers: the request and its release are repeated with the same owner', async () => {
+    const name = next();
+    let cuts = 0;
+    const faults = await startFaults(({ method, target }) => (method === 'POST' && !target.endsWith('keepalive') && cuts++ % 2 === 0 ? 'cut' : undefined));
+    const ben = new Client(faults.url);
+    const lock = await ben.lock(name, LONG);
+    await lock.release(); // its answer was lost, too, and the repeat is told that nothing is there
+    assert.equal((await on(name)).n_holders, 0);
+    const asked = faults.requests.filter(({ target }) => target.includes('/locks/'));
+    assert.equal(asked.length, 4);
+    assert.equal(new Set(asked.map(({ body }) => JSON.parse(body).owner)).size, 1);
+    await ben.close();
+    faults.close();
+  });
+
+  it('is taken at the master, to which a standby redirects, on a server of the same scheme', async () => {
+    const name = next();
+    const standby = await startFaults(({ target }) => ({ status: 307, headers: { Location: url + target } }));
+    const ben = new Client(standby.url, { timeout: 0.5 });
+    assert.equal(await ben.lock(name, LONG, ({ held }) => held), true);
+    assert.equal(standby.requests.length, 1); // the master is remembered
+    assert.equal((await rejected(ben.holds.get('hold_1'))).status, 307); // only the lock service has one
+    await ben.close();
+    const plain = await startFaults(({ target }) => ({ status: 307, headers: { Location: `${url.replace('http', 'https')}${target}` } }));
+    assert.ok((await rejected(new Client(plain.url, { timeout: 0.5 }).locks.get(name))) instanceof HoldfastError);
+    for (const each of [standby, plain]) each.close();
+  });
+
+  it('that an operator breaks is lost, and said to be', async () => {
+    const name = next();
+    const lock = await client.lock(name, { ttl: 6 }); // its stream is opened with the first keep-alive, after 2 s
+    const lost = once(lock.signal, 'abort');
+    await sleep(0);
+    await client.locks.breakLock(name);
+    await lost;
+    assert.ok(lock.lost && !lock.held && lock.signal.reason instanceof LockLost);
+    await assert.rejects(lock.release(), LockLost);
+  });
+
+  it('is lost before anybody else can hold it when the server does not answer', async () => {
+    const own = await start();
+    try {
+      const [ann, ben] = [0, 1].map(() => new Client(`http://127.0.0.1:${own.port}`));
+      const lock = await ann.lock('a', { ttl: 1.5 });
+      const told = once(lock.signal, 'abort');
+      own.pause();
+      await told; // nothing else could tell it
+      assert.ok(lock.signal.reason instanceof LockLost);
+      own.resume();
+      await ben.lock('a', LONG, (next) => {
+        assert.ok(!lock.held && lock.lost);
+        assert.ok(next.fence > lock.fence);
+      });
+      await assert.rejects(lock.release(), LockLost);
+      await ann.lock('a', LONG, ({ held }) => assert.ok(held)); // with a session of its own
+      await Promise.all([ann.close(), ben.close()]);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it('is lost in a process whose event loop was blocked past the TTL, which knows it at once', async () => {
+    const name = next();
+    const program = `
+      import { Client } from ${JSON.stringify(path.join(PACKAGE, 'index.js'))};
+      const client = new Client(${JSON.stringify(url)});
+      const lock = await client.lock(${JSON.stringify(name)}, { ttl: 1 });
+      const { fence, signal } = lock;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
+      const held = lock.held;
+      await new Promise((resolve) => { if (signal.aborted) resolve(); else signal.addEventListener('abort', resolve); });
+      const refused = await lock.release().then(() => null, (error) => error.name);
+      console.log(JSON.stringify({ fence, held, refused }));
+      await client.close();`;
+    const run = launch(process.execPath, ['--input-type=module', '-e', program]);
+    await until('it has the lock', async () => (await on(name)).last_fence !== null || run.ended);
+    const taken = await client.lock(name, LONG);
+    assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr);
+    const { fence, ...rest } = JSON.parse(run.stdout);
+    assert.deepEqual(rest, { held: false, refused: 'LockLost' });
+    assert.notEqual(taken.fence, fence);
+    await taken.release();
+  });
+
+  it('fails the work that it did not outlast', async () => {
+    const name = next();
+    const work = client.lock(name, LONG, async (lock) => {
+      await client.locks.breakLock(name);
+      return lock.fence;
+    });
+    await assert.rejects(work, LockLost);
+  });
+
+  it('does not keep a process from ending once it is released', async () => {
+    const program = `
+      import { Client } from ${JSON.stringify(path.join(PACKAGE, 'index.js'))};
+      await new Client(${JSON.stringify(url)}).lock(${JSON.stringify(next())}, { ttl: 3600 }, () => {});`;
+    const run = launch(process.execPath, ['--input-type=module', '-e', program]);
+    assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr);
+  });
+});
+
+describe('a fence', () => {
+  // What better-sqlite3 and node:sqlite have in common, by the sqlite3 program: each call is a transaction.
+  const sqlite = (file) => {
+    const run = (sql) => execFileSync('sqlite3', ['-cmd', '.timeout 20000', file, sql], { encoding: 'utf8' }).trim();
+    return {
+      exec: run,
+      prepare: (sql) => ({ run: (...values) => {
+        const filled = values.reduce((text, value) => text.replace('?', typeof value === 'bigint' ? `${value}` : `'${value}'`), sql);
+        return { changes: Number(run(`${filled}; SELECT changes()`)) };
+      } }),
+    };
+  };
+  // What pg has, by psql.
+  const pg = (postgres) => ({
+    async query(text, values) {
+      const filled = values.reduce((sql, value, i) => sql.replace(`$${i + 1}`, `'${value}'`), text);
+      try {
+        return execFileSync('psql', [postgres.url(), '-qAtX', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose', '-c', filled], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+      } catch (error) {
+        throw Object.assign(new Error(error.stderr), { code: /ERROR: {2}(\w{5}):/.exec(error.stderr)?.[1] });
+      }
+    },
+  });
+
+  const guards = async (connection) => {
+    const check = async (resource, fence) => checkFence(connection, resource, fence);
+    await check('report', 1763300000000017);
+    await check('report', 1763300000000017); // a holder may write many times
+    await check('report', 1763300000000018);
+    await check('other', 1);
+    const error = await rejected(check('report', 1763300000000017));
+    assert.deepEqual([error.constructor, error.code], [Conflict, 'stale_fence']);
+    for (const [resource, fence] of [['', 1], ['x'.repeat(256), 1], ['report', 0], ['report', null], ['report', 1.5]]) await assert.rejects(check(resource, fence), TypeError);
+  };
+
+  it('that is stale is refused by SQLite', async () => {
+    const db = sqlite(path.join(tempDir(), 'fence.db'));
+    await guards(db);
+    assert.equal(db.exec('SELECT fence, typeof(fence) FROM holdfast_fences WHERE resource = \'report\''), '1763300000000018|integer');
+    assert.throws(() => checkFence({ ...db, inTransaction: false }, 'report', 1763300000000019), TypeError);
+  });
+
+  it('that is stale is refused by SQLite in Node', { skip: Number(process.versions.node.split('.')[0]) < 24 && 'node:sqlite is not in this Node' }, async () => {
+    const { DatabaseSync } = await import('node:sqlite');
+    const db = new DatabaseSync(':memory:');
+    assert.throws(() => checkFence(db, 'report', 1), TypeError);
+    db.exec('BEGIN IMMEDIATE');
+    await guards(db);
+  });
+
+  it('that is stale is refused by PostgreSQL', async () => {
+    const postgres = await startPostgres();
+    try {
+      const db = pg(postgres);
+      execFileSync('psql', [postgres.url(), '-qX', '-v', 'ON_ERROR_STOP=1', '-f', fileURLToPath(new URL('../../share/holdfast/fence.sql', import.meta.url))]);
+      await guards(db);
+      assert.throws(() => checkFence({ ...db, totalCount: 3 }, 'report', 1), TypeError);
+    } finally {
+      await postgres.stop();
+    }
+  });
+});
+
+describe('a notification', () => {
+  const secret = `whsec_${Buffer.from('a secret of the shop, 24 bytes+').toString('base64')}`;
+  const body = JSON.stringify({ type: 'booking.confirmed', timestamp: '2026-11-15T19:33:00.000Z', data: { object: 'booking', name: 'Zoë' } });
+  const signed = (at = new Date(), by = secret, text = body) => ({
+    'webhook-id': 'msg_1', 'webhook-timestamp': `${Math.floor(at / 1000)}`, 'webhook-signature': new Webhook(by).sign('msg_1', at, text),
+  });
+  const refused = (...args) => assert.throws(() => webhooks.verify(...args), ({ constructor, code }) => constructor === HoldfastError && code === 'invalid_signature');
+  const ago = (s) => new Date(Date.now() - s * 1000);
+
+  it('that was signed by another library is read', () => {
+    for (const given of [body, Buffer.from(body), new TextEncoder().encode(body)]) assert.deepEqual(webhooks.verify(given, signed(), secret), JSON.parse(body));
+    assert.equal(webhooks.verify(body, new Headers(signed()), secret).type, 'booking.confirmed');
+    const shouted = Object.fromEntries(Object.entries(signed()).map(([name, value]) => [name.toUpperCase(), [value]]));
+    assert.equal(webhooks.verify(body, shouted, secret.replace('whsec_', '')).type, 'booking.confirmed');
+  });
+
+  it('is read with any of several signatures, by any of several secrets', () => {
+    const old = `whsec_${Buffer.from('the secret of last month, yes').toString('base64')}`;
+    const headers = signed();
+    headers['webhook-signature'] = `v1a,abc ${signed(new Date(), old)['webhook-signature']} ${headers['webhook-signature']}`;
+    assert.ok(webhooks.verify(body, headers, secret));
+    assert.ok(webhooks.verify(body, signed(new Date(), old), [secret, old]));
+    refused(body, signed(new Date(), old), secret);
+  });
+
+  it('that is forged, changed, stale or unsigned is refused', () => {
+    refused(`${body} `, signed(), secret);
+    refused(body, { ...signed(), 'webhook-id': 'msg_2' }, secret);
+    refused(body, signed(ago(400)), secret);
+    refused(body, signed(ago(-400)), secret);
+    assert.ok(webhooks.verify(body, signed(ago(200)), secret));
+    for (const name of Object.keys(signed())) refused(body, { ...signed(), [name]: undefined }, secret);
+    for (const value of ['', 'v1', 'v1,', 'v1,AAAA', signed()['webhook-signature'].replace('v1,', 'v2,')]) refused(body, { ...signed(), 'webhook-signature': value }, secret);
+    for (const value of ['', 'now', '1e9', 'NaN']) refused(body, { ...signed(), 'webhook-timestamp': value }, secret);
+    refused(body, {}, secret);
+    refused(body, undefined, secret);
+    assert.throws(() => webhooks.verify(body, signed(), ''), TypeError);
+  });
+});

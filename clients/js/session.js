@@ -11,6 +11,8 @@ import { clock } from './clock.js';
 import { requestOf } from './operations.js';
 import { unlessAborted } from './waits.js';
 
+const SHORT_MS = 1000; // a lock that is held for longer is followed by the session's stream
+
 // By how much a deadline lies before the end of its session.
 const marginOf = (ttlMs) => Math.max(50, ttlMs / 100);
 const isPassing = (error) => error instanceof Unavailable || error instanceof OutcomeUnknown;
@@ -87,6 +89,7 @@ class Session {
   add(user) {
     this.#users.add(user);
     this.#wasIdle = false;
+    if (!this.#stream) this.#timers.listen ??= setTimeout(() => this.#listen(), SHORT_MS);
     this.#refer();
   }
 
@@ -97,8 +100,8 @@ class Session {
 
   // A session without locks does not keep the process from ending.
   #refer() {
-    for (const timer of Object.values(this.#timers)) timer[this.#users.size > 0 ? 'ref' : 'unref']();
     if (this.#users.size === 0) this.#hangUp();
+    for (const timer of Object.values(this.#timers)) timer[this.#users.size > 0 ? 'ref' : 'unref']();
   }
 
   #prove(sentAt) {
@@ -186,7 +189,7 @@ class Session {
 
   // The stream tells of locks that an operator breaks.  Short locks do without.
   async #listen() {
-    if (this.#stream) return;
+    if (this.#stream || this.#isLost) return;
     const stream = this.#client.sessions.stream(this.#id);
     this.#stream = stream;
     try {
@@ -201,6 +204,8 @@ class Session {
   }
 
   #hangUp() {
+    clearTimeout(this.#timers.listen);
+    delete this.#timers.listen;
     this.#stream?.close();
     this.#stream = null;
   }

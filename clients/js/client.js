@@ -10,6 +10,7 @@ const RESET = { streamChanges: 'map', streamLock: 'lock' }; // what a reader of 
 
 export class Client {
   #transport;
+  #streams = new Set();
 
   // `urls`: one server, or several of which any may be asked.  Options: key, timeout (seconds), fetch.
   constructor(urls, options = {}) {
@@ -18,7 +19,8 @@ export class Client {
     this.events.seatMap = (id, given) => SeatMap.open(this.events, id, given);
   }
 
-  close() { return Promise.resolve(); }
+  // Closes its streams and maps.
+  async close() { for (const stream of [...this.#streams]) stream.close(); }
   [Symbol.asyncDispose ?? Symbol.for('asyncDispose')]() { return this.close(); }
 
   // What happens to a lock, from now on.
@@ -59,6 +61,8 @@ export class Client {
         await sleep(50, signal);
       }
     };
-    return new ChangeStream(connect, readAnew, { ...options, after });
+    const stream = new ChangeStream(connect, readAnew, { ...options, after, onClose: () => this.#streams.delete(stream) });
+    this.#streams.add(stream);
+    return stream;
   }
 }

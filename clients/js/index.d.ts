@@ -196,7 +196,7 @@ export class Client {
   lock(names: string[], options?: LockOptions): Promise<LockSet>;
   lock<T>(names: string[], work: (lock: LockSet) => T | Promise<T>): Promise<T>;
   lock<T>(names: string[], options: LockOptions, work: (lock: LockSet) => T | Promise<T>): Promise<T>;
-  /** Ends the client's sessions; what they hold is released. */
+  /** Closes streams and maps, and ends the client's sessions; what they hold is released. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -49,6 +49,9 @@ export class Client extends AnyClient {
     return result;
   }
 
-  // Ends the sessions: what they hold is released.
-  close() { return this.#sessions.close(); }
+  // Closes its streams and maps, and ends the sessions: what they hold is released.
+  async close() {
+    await super.close();
+    await this.#sessions.close();
+  }
 }

@@ -152,7 +152,7 @@ class Session {
     const request = requestOf('releaseLock', [name, { session: this.#id, owner, ...(fence ? { fence } : {}) }]);
     for (let isRepeat = false; !this.#isLost; isRepeat = true) {
       try {
-        await this.ask(request);
+        await this.ask(request, { timeout: Math.max(this.deadline - clock(), 100) / 1000 });
         return 'released';
       } catch (error) {
         if (!isPassing(error)) return isRepeat || error.isRepeat ? 'released' : 'lost';

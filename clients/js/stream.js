@@ -45,14 +45,16 @@ export class ChangeStream {
   #link = null; // the connection: { response, abort, done }
   #closing = new AbortController();
   #wasOpen = false;
+  #onClose;
 
-  constructor(connect, readAnew, { after, signal, timeout } = {}) {
+  constructor(connect, readAnew, { after, signal, timeout, onClose } = {}) {
     this.#connect = connect;
     this.#readAnew = readAnew;
     this.#options = { timeout };
+    this.#onClose = onClose;
     this.#at = after;
     if (signal?.aborted) this.#closing.abort(signal.reason);
-    signal?.addEventListener('abort', () => this.#closing.abort(signal.reason), { once: true });
+    signal?.addEventListener('abort', () => this.#closing.abort(signal.reason), { signal: this.#closing.signal });
   }
 
   // Connects, if that was not done; what happens after that is delivered.  The iteration does it, too.
@@ -66,6 +68,7 @@ export class ChangeStream {
   close() {
     this.#closing.abort(CLOSED);
     this.#drop();
+    this.#onClose?.();
   }
 
   #drop() {

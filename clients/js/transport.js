@@ -53,9 +53,10 @@ export class Transport {
       ? new OutcomeUnknown('Nobody knows whether it was done: no attempt was answered for good in time.', { code: 'outcome_unknown', cause: fault }) : fault);
     for (let round = 0; ; round++) {
       let retryMs; // the shortest pause that a server of this round has asked for
-      for (const base of this.#candidates(request)) {
+      const candidates = this.#candidates(request);
+      for (const base of candidates) {
         if (fault && now() >= end) throw giveUp();
-        const result = await this.#attempt(base, request, end, signal);
+        const result = await this.#attempt(base, request, { end, isOnly: candidates.length === 1 && !request.isUrgent }, signal);
         if (!result.fault) return result;
         ({ fault } = result);
         if (result.isFinal) throw isOpen ? Object.defineProperty(fault, 'isRepeat', { value: true }) : fault;
@@ -77,11 +78,12 @@ export class Transport {
     return [...this.#bases.slice(at), ...this.#bases.slice(0, at)];
   }
 
-  async #attempt(base, request, end, signal) {
+  // If it is not the only way, half of the time is left for another attempt.
+  async #attempt(base, request, { end, isOnly }, signal) {
     signal?.throwIfAborted();
-    const { slowMs = 0, isUrgent, isStream, isLock } = request;
+    const { slowMs = 0, isStream, isLock } = request;
     const leftMs = Math.max(end - now() - slowMs, ATTEMPT_MIN_MS);
-    const limitMs = slowMs + Math.min(isUrgent || this.#bases.length > 1 ? Math.max(leftMs / 2, ATTEMPT_MIN_MS) : leftMs, ATTEMPT_MAX_MS);
+    const limitMs = slowMs + Math.min(isOnly ? leftMs : Math.max(leftMs / 2, ATTEMPT_MIN_MS), ATTEMPT_MAX_MS);
     const scope = linked(signal);
     let isLate = false;
     const timer = setTimeout(() => { isLate = true; scope.abort(); }, limitMs);

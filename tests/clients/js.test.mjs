@@ -396,6 +396,11 @@ describe('a stream', () => {
     await take(event, 'S-A-1');
     stream.close();
     await closed.done;
+    const own = new Client(url);
+    const map = await own.events.seatMap(event.id);
+    const ended = follow(own.events.stream(event.id));
+    await own.close();
+    await Promise.all([ended.done, map.closed]);
     await assert.rejects(follow(client.events.stream(event.id.replace(/.{3}$/, '000'))).done, NotFound);
   });
 

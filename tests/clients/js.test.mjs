@@ -641,6 +641,22 @@ describe('a lock', () => {
     await taken.release();
   });
 
+  it('is lost on a machine that slept past the TTL, as soon as it wakes', async () => {
+    const program = `
+      import os from 'node:os';
+      import { Client } from ${JSON.stringify(path.join(PACKAGE, 'index.js'))};
+      const client = new Client(${JSON.stringify(url)});
+      const lock = await client.lock(${JSON.stringify(next())}, { ttl: ${LONG_S} });
+      const { signal } = lock;
+      const before = lock.held, { uptime } = os;
+      os.uptime = () => uptime() + ${2 * LONG_S}; // what only a sleep does: the monotonic clock of Node stood still
+      console.log(JSON.stringify([before, lock.held, signal.aborted, signal.reason.name]));
+      await client.close();`;
+    const run = launch(process.execPath, ['--input-type=module', '-e', program]);
+    assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr);
+    assert.deepEqual(JSON.parse(run.stdout), [true, false, true, 'LockLost']);
+  });
+
   it('fails the work that it did not outlast', async () => {
     const name = next();
     const work = client.lock(name, LONG, async (lock) => {

@@ -128,26 +128,25 @@ export class Lock {
   async #takeOne(name, { end, mayWait, timeout, signal }) {
     for (;;) {
       const owner = newKey();
-      let isPlaced = false;
+      let mayHavePlace = false;
       try {
         for (;;) {
           const wait_ms = mayWait ? Math.ceil(Math.min(Math.max(end - clock(), 0), POLL_MS)) : 0;
           const fields = { ...this.#want, owner, ...(wait_ms > 0 ? { wait_ms, claim: true, claim_ms: CLAIM_MS } : {}) };
           const request = { ...requestOf('acquireLock', [name, fields]), slowMs: wait_ms };
-          isPlaced = true;
+          mayHavePlace ||= wait_ms > 0;
           try {
             const { fence, slot, claimed } = await this.#session.ask(request, { signal, timeout: timeout + wait_ms / 1000 });
             if (claimed === false) continue; // its turn: it has the lock once it has asked again
             return { name, owner, fence, slot };
           } catch (error) {
-            isPlaced = error.code !== 'lock_taken' || wait_ms > 0;
             if (error.code !== 'lock_taken' || clock() >= end) throw error;
           }
         }
       } catch (error) {
         const isPlaceLost = error instanceof LockLost && error.code === 'lock_lost' && this.#session.isAlive && !signal.aborted;
         if (isPlaceLost) continue; // it stood still for too long
-        if (isPlaced) {
+        if (mayHavePlace || error.code !== 'lock_taken') {
           const gone = this.#session.giveBack(name, owner);
           if (error.code === 'lock_taken') await gone;
         }

@@ -6,7 +6,7 @@
 //   C2  Its locks are held until a margin before that.
 //   C5  What nobody wants any more is released until the service has said so.
 
-import { LockLost, NotFound, OutcomeUnknown, Unavailable } from './errors.js';
+import { HoldfastError, LockLost, NotFound, OutcomeUnknown, Unavailable } from './errors.js';
 import { clock } from './clock.js';
 import { requestOf } from './operations.js';
 import { unlessAborted } from './waits.js';
@@ -21,6 +21,7 @@ export class Sessions {
   #client;
   #transport;
   #label;
+  #isClosed = false;
   #byTtl = new Map(); // TTL in ms -> promise of a session
 
   constructor(client, transport, label) {
@@ -32,6 +33,7 @@ export class Sessions {
   // Resolves to a session that lives.
   async get(ttlMs, signal) {
     for (;;) {
+      if (this.#isClosed) throw new HoldfastError('The client was closed.', { code: 'closed' });
       if (!this.#byTtl.has(ttlMs)) this.#open(ttlMs);
       const session = await unlessAborted(this.#byTtl.get(ttlMs), signal);
       if (session.isAlive) return session;
@@ -47,6 +49,7 @@ export class Sessions {
   }
 
   async close() {
+    this.#isClosed = true;
     const all = [...this.#byTtl.values()];
     await Promise.all(all.map((opening) => opening.then((session) => session.end(), () => {})));
   }

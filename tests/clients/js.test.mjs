@@ -507,6 +507,19 @@ describe('a lock', () => {
     await assert.rejects(lock.release(), LockLost);
   });
 
+  it('is not waited for any longer by a client that is closed', async () => {
+    const name = next();
+    const ben = other();
+    await client.lock(name, LONG, async () => {
+      const waits = rejected(ben.lock(name, LONG));
+      await waiting(server, name, ['other']);
+      await ben.close();
+      assert.equal((await waits).code, 'closed');
+      assert.equal((await on(name)).n_waiters, 0);
+    });
+    assert.equal((await rejected(ben.lock(name))).code, 'closed');
+  });
+
   it('is shared, has slots, a line by priority, and a value that others watch', async () => {
     const [shared, slots, line, led] = [next(), next(), next(), next()];
     const ben = other();

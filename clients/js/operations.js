@@ -79,6 +79,7 @@ export function requestOf(id, args, { idempotencyKey } = {}) {
   const request = { method, path, isLock: flags.includes('lock') };
   if (id === 'receiveWebhook') return { ...request, body: fields.body, headers: { 'Stripe-Signature': fields.signature } };
   if (flags.includes('key')) request.headers = { 'Idempotency-Key': idempotencyKey ?? newKey() };
+  if (idempotencyKey !== undefined && !/^[\x20-\x7e]+$/.test(idempotencyKey)) throw new TypeError('An idempotency key is printable ASCII.');
   if (method === 'GET') request.query = fields;
   else if (Object.keys(fields).length > 0) request.body = fields;
   return request;

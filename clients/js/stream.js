@@ -91,12 +91,12 @@ export class ChangeStream {
     for (let failures = 0; ; failures++) {
       const mayHaveMissed = this.#wasOpen && !this.#link && this.#at === undefined;
       await this.open();
-      let retryMs;
+      let retryMs; // set by the last words of a server that ends its streams; what comes first has an id, too
       let pending = [];
       try {
         if (mayHaveMissed) yield* this.#reset(0);
         for await (const { id, retry, event, data } of this.#link ? blocksOf(this.#link.response, this.#link.end.abort) : []) {
-          if (retry !== undefined) retryMs = Number(retry);
+          retryMs = retry !== undefined && id === undefined ? Number(retry) : undefined;
           if (data === undefined) {
             if (id !== undefined) this.#at = Number(id);
             continue;
@@ -119,7 +119,7 @@ export class ChangeStream {
           if (isNew) yield* ready;
         }
         this.#drop();
-        await sleep(retryMs ?? backoff(failures), this.#closing.signal); // the server ended it, and said when to come back
+        await sleep(retryMs ?? backoff(failures), this.#closing.signal);
       } catch (error) {
         this.#drop();
         if (this.#closing.signal.aborted) throw this.#closing.signal.reason;

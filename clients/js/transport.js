@@ -28,12 +28,13 @@ export class Transport {
 
   constructor(urls, { key, timeout = 30, fetch = globalThis.fetch, clock = now } = {}) {
     this.#bases = [].concat(urls).map((url) => {
-      const { protocol, href, search, hash } = new URL(url);
-      if (!/^https?:$/.test(protocol) || search || hash) throw new TypeError('A server is named by an http or https URL.');
+      const { protocol, href, search, hash, username } = new URL(url);
+      if (!/^https?:$/.test(protocol) || search || hash || username) throw new TypeError('A server is named by an http or https URL, without a user.');
       return href.replace(/\/+$/, '');
     });
     if (this.#bases.length === 0) throw new TypeError('Name at least one server.');
     this.#key = key ?? null;
+    if (key && !/^[\x21-\x7e]+$/.test(key)) throw new TypeError('The key has characters that no key has.');
     this.#fetch = fetch;
     this.#clock = clock;
     this.timeout = timeout;
@@ -46,6 +47,7 @@ export class Transport {
   // been carried out.
   async request(request, { timeout = this.timeout, signal } = {}) {
     const end = now() + (timeout ?? Infinity) * 1000;
+    const init = this.#initOf(request); // for all attempts (T1); what cannot be sent is said at once
     const isWrite = request.method !== 'GET';
     let isOpen = false; // whether an earlier attempt may have been carried out
     let fault;
@@ -56,7 +58,7 @@ export class Transport {
       const candidates = this.#candidates(request);
       for (const base of candidates) {
         if (fault && now() >= end) throw giveUp();
-        const result = await this.#attempt(base, request, { end, isOnly: candidates.length === 1 && !request.isUrgent }, signal);
+        const result = await this.#attempt(base, { ...request, init }, { end, isOnly: candidates.length === 1 && !request.isUrgent }, signal);
         if (!result.fault) return result;
         ({ fault } = result);
         if (result.isFinal) throw isOpen ? Object.defineProperty(fault, 'isRepeat', { value: true }) : fault;
@@ -117,22 +119,25 @@ export class Transport {
     }
   }
 
-  // Follows redirections, of the lock service to its master, and to servers of the same scheme alone.
-  async #send(base, { method, path, query, body, headers, isLock, isStream }, signal) {
-    const target = path + queryOf(query);
+  #initOf({ method, body, headers, isStream }) {
     const isJson = body !== undefined && typeof body !== 'string';
-    const init = {
-      method, signal, redirect: 'manual', credentials: 'omit', ...(isStream ? { cache: 'no-store' } : {}),
+    return {
+      method, redirect: 'manual', credentials: 'omit', ...(isStream ? { cache: 'no-store' } : {}),
       headers: {
         ...(this.#key === null ? {} : { Authorization: `Bearer ${this.#key}` }),
         ...(isJson ? { 'Content-Type': 'application/json' } : {}), ...headers,
       },
       ...(body === undefined ? {} : { body: isJson ? JSON.stringify(body) : body }),
     };
+  }
+
+  // Follows redirections, of the lock service to its master, and to servers of the same scheme alone.
+  async #send(base, { path, query, isLock, init }, signal) {
+    const target = path + queryOf(query);
     const send = this.#fetch; // called without a receiver, which browsers insist on
     for (let at = base, hops = 0; ; hops++) {
       const sentAt = this.#clock();
-      const response = await send(at + target, init);
+      const response = await send(at + target, { ...init, signal });
       const to = response.status === 307 && isLock && hops < REDIRECTS_MAX && new URL(response.headers.get('Location') ?? '', at);
       if (!to || to.protocol !== new URL(base).protocol) return { response, sentAt, at };
       await response.text();

@@ -189,8 +189,13 @@ describe('an error', () => {
     faults.close();
   });
 
-  it('is thrown for an id that is none, before anything is sent', async () => {
+  it('is thrown for what cannot be sent, at once and without what it was', async () => {
     for (const id of [undefined, '', '..', null, 7]) assert.throws(() => client.holds.get(id), TypeError);
+    assert.throws(() => client.events.close(event.id, {}, { idempotencyKey: 'ключ' }), TypeError);
+    assert.ok(await rejected(client.holds.create({ event: event.id, seats: [1n] })) instanceof TypeError);
+    for (const [urls, key] of [[url, 'secret\n'], ['http://me:secret@localhost'], ['ftp://secret'], [[]]]) {
+      assert.throws(() => new Client(urls, { key }), (error) => error instanceof TypeError && !error.message.includes('secret'));
+    }
   });
 });
 

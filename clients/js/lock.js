@@ -161,7 +161,7 @@ const isSeconds = (value, min) => Number.isFinite(value) && value >= min;
 // Resolves to a lock of all names.  `defaults`: the client's timeout.
 export async function acquire(sessions, names, options, defaults) {
   const { ttl = TTL_S, wait = null, shared = false, slots, priority, value, delay, agent = newKey(), label, signal, timeout = defaults.timeout } = options;
-  const sorted = [...new Set([].concat(names))].sort();
+  const sorted = [...new Set([].concat(names))].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))); // as every client sorts
   if (sorted.length === 0) throw new TypeError('Name a lock.');
   if (!isSeconds(ttl, 1)) throw new TypeError('ttl is a number of seconds, at least 1.');
   if (wait !== null && !isSeconds(wait, 0)) throw new TypeError('wait is a number of seconds, or null.');

@@ -461,7 +461,7 @@ describe('a lock', () => {
   const LONG = { ttl: LONG_S };
   const on = (name) => look(server, name);
   let n = 0;
-  const next = () => { n += 1; return `js/${n}`; };
+  const next = () => { n += 1; return `js/${`${n}`.padStart(3, '0')}`; };
 
   it('is held while the work is done, with a fence that grows, and is free afterwards', async () => {
     const name = next();

@@ -16,13 +16,14 @@ export class HoldfastError extends Error {
 }
 
 export class Conflict extends HoldfastError {} // 409 and 422: a verdict
+export class StaleFence extends Conflict {} // a larger fence has written: the lock has passed to another holder
 export class Gone extends HoldfastError {} // 410
 export class LockLost extends Gone {} // the lock is held no more
 export class NotFound extends HoldfastError {} // 404
 export class Unavailable extends HoldfastError {} // nothing was done; it may be tried again later
 export class OutcomeUnknown extends HoldfastError {} // it may have been done, or may not
 
-const CLASSES = { 404: NotFound, 409: Conflict, 410: Gone, 422: Conflict, 429: Unavailable, 502: Unavailable, 503: Unavailable, 504: Unavailable };
+const CLASSES = { 307: Unavailable, 404: NotFound, 409: Conflict, 410: Gone, 422: Conflict, 429: Unavailable, 502: Unavailable, 503: Unavailable, 504: Unavailable };
 
 // Returns the error for an answer with this status; `problem` is its body, or null if that is no problem document.
 export function errorOf(status, problem, retryAfter) {

@@ -1,8 +1,8 @@
 // The guard of a write that a lock protects (docs/fences.md).
 
-import { Conflict } from './errors.js';
+import { StaleFence } from './errors.js';
 
-const stale = (resource, fence, cause) => new Conflict(`Fence ${fence} is stale: a larger one has written to ${resource}.`, { code: 'stale_fence', cause });
+const stale = (resource, fence, cause) => new StaleFence(`Fence ${fence} is stale: a larger one has written to ${resource}.`, { code: 'stale_fence', cause });
 
 function checkSqlite(db, resource, fence) {
   if ((db.inTransaction ?? db.isTransaction) === false) throw new TypeError('A fence is checked inside the transaction that it guards.');
@@ -21,7 +21,7 @@ async function checkPostgres(connection, resource, fence) {
   }
 }
 
-// Call it inside the transaction that writes: it throws a Conflict with the code stale_fence if a later holder of the lock
+// Call it inside the transaction that writes: it throws a StaleFence if a later holder of the lock
 // has written to `resource`.  With better-sqlite3 and node:sqlite it is done when it returns; with pg it returns a promise,
 // and the database needs share/holdfast/fence.sql.
 export function checkFence(connection, resource, fence) {

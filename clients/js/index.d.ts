@@ -20,6 +20,8 @@ export class HoldfastError extends Error {
 }
 /** A verdict: 409 or 422. */
 export class Conflict extends HoldfastError {}
+/** A larger fence has written: the lock has passed to another holder. */
+export class StaleFence extends Conflict {}
 /** 410. */
 export class Gone extends HoldfastError {}
 /** The lock is held no more. */
@@ -266,7 +268,7 @@ export interface LockSet {
 
 export interface SqliteLike { exec(sql: string): unknown; prepare(sql: string): { run(...values: any[]): { changes: number | bigint } } }
 export interface PostgresLike { query(sql: string, values: any[]): Promise<unknown> }
-/** Inside the transaction that writes: throws a Conflict, `stale_fence`, if a later holder has written to the resource. */
+/** Inside the transaction that writes: throws a StaleFence if a later holder has written to the resource. */
 export function checkFence(connection: SqliteLike, resource: string, fence: number): void;
 export function checkFence(connection: PostgresLike, resource: string, fence: number): Promise<void>;
 

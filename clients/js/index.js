@@ -9,7 +9,7 @@ import { acquire } from './lock.js';
 import { drawFrom } from './random.js';
 import { Sessions } from './session.js';
 
-export * from './errors.js';
+export { Conflict, Gone, HoldfastError, LockLost, NotFound, OutcomeUnknown, StaleFence, Unavailable } from './errors.js';
 export { checkFence } from './fence.js';
 export { OPERATIONS } from './operations.js';
 export { SeatMap } from './seat_map.js';
@@ -18,7 +18,11 @@ export * as webhooks from './webhooks.js';
 drawFrom(webcrypto); // Node 18 has no global one
 
 // What others see of the holder, unless a label is given.
-const defaultLabel = () => `${os.userInfo().username}@${os.hostname()} ${process.pid}`.slice(0, 64);
+function defaultLabel() {
+  let user = 'nobody';
+  try { user = os.userInfo().username; } catch { /* in containers, users need not have a name */ }
+  return `${user}@${os.hostname()} ${process.pid}`.slice(0, 64);
+}
 
 export class Client extends AnyClient {
   #sessions;

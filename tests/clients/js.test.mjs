@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import util from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import {
-  checkFence, Client, Conflict, Gone, HoldfastError, LockLost, NotFound, OPERATIONS, OutcomeUnknown, Unavailable, webhooks,
+  checkFence, Client, Conflict, Gone, HoldfastError, LockLost, NotFound, OPERATIONS, OutcomeUnknown, StaleFence, Unavailable, webhooks,
 } from '../../clients/js/index.js';
 import * as inBrowsers from '../../clients/js/browser.js';
 import { look, waiting } from '../support/locks.mjs';
@@ -134,7 +134,7 @@ await client.holds.create({ seats: ['S-A-1'] });
 
   it('has an entry for browsers that needs nothing of Node', () => {
     assert.deepEqual(Object.keys(inBrowsers).sort(),
-      ['Client', 'Conflict', 'Gone', 'HoldfastError', 'LockLost', 'NotFound', 'OPERATIONS', 'OutcomeUnknown', 'SeatMap', 'Unavailable', 'errorOf']);
+      ['Client', 'Conflict', 'Gone', 'HoldfastError', 'LockLost', 'NotFound', 'OPERATIONS', 'OutcomeUnknown', 'SeatMap', 'StaleFence', 'Unavailable']);
     const seen = new Set();
     const visit = (file) => {
       if (seen.has(file)) return;
@@ -724,7 +724,7 @@ describe('a fence', () => {
     await check('report', 1763300000000018);
     await check('other', 1);
     const error = await rejected(check('report', 1763300000000017));
-    assert.deepEqual([error.constructor, error.code], [Conflict, 'stale_fence']);
+    assert.deepEqual([error.constructor, error instanceof Conflict, error.code], [StaleFence, true, 'stale_fence']);
     for (const [resource, fence] of [['', 1], ['x'.repeat(256), 1], ['report', 0], ['report', null], ['report', 1.5]]) await assert.rejects(check(resource, fence), TypeError);
   };
 

@@ -9,7 +9,7 @@
 import { HoldfastError, LockLost, NotFound, OutcomeUnknown, Unavailable } from './errors.js';
 import { clock } from './clock.js';
 import { requestOf } from './operations.js';
-import { unlessAborted } from './waits.js';
+import { backoff, sleep, unlessAborted } from './waits.js';
 
 const SHORT_MS = 1000; // a lock that is held for longer is followed by the session's stream
 
@@ -153,12 +153,13 @@ class Session {
   // Gives back a lock or a place until the service has said that it is gone (C5).  Resolves to 'lost' if it was gone before.
   async giveBack(name, owner, fence) {
     const request = requestOf('releaseLock', [name, { session: this.#id, owner, ...(fence ? { fence } : {}) }]);
-    for (let isRepeat = false; !this.#isLost; isRepeat = true) {
+    for (let repeats = 0; !this.#isLost; repeats++) {
       try {
         await this.ask(request, { timeout: Math.max(this.deadline - clock(), 100) / 1000 });
         return 'released';
       } catch (error) {
-        if (!isPassing(error)) return isRepeat || error.isRepeat ? 'released' : 'lost';
+        if (!isPassing(error)) return repeats > 0 || error.isRepeat ? 'released' : 'lost';
+        await sleep(backoff(repeats));
       }
     }
     return 'ended';

@@ -40,11 +40,11 @@ export class Transport {
     this.timeout = timeout;
   }
 
-  // Carries out { method, path, query, body, headers, isLock, isStream, slowMs, isUrgent }: `body` is sent as JSON unless it
-  // is a string, `slowMs` is how long the server was asked to wait, and an urgent attempt is given up while there is time
-  // for another one.  Options: timeout (seconds), signal.  Resolves to { value, sentAt }, where sentAt is the time before the
-  // attempt that was answered; the value of a stream is its Response.  A verdict has `isRepeat` if an earlier attempt may have
-  // been carried out.
+  // Carries out { method, path, query, body, headers, isLock, isStream, slowMs, isUrgent }.  `body` is sent as JSON unless it
+  // is a string; `slowMs` is how long the server was asked to wait.  What is urgent is tried again in time, also if an
+  // attempt hangs or a server asks for a longer pause.  Options: timeout (seconds), signal.  Resolves to { value, sentAt },
+  // where sentAt is the time before the attempt that was answered; the value of a stream is its Response.  A verdict has
+  // `isRepeat` if an earlier attempt may have been carried out.
   async request(request, { timeout = this.timeout, signal } = {}) {
     const end = now() + (timeout ?? Infinity) * 1000;
     const init = this.#initOf(request); // for all attempts (T1); what cannot be sent is said at once
@@ -66,8 +66,9 @@ export class Transport {
         if (result.retryMs !== undefined) retryMs = Math.min(retryMs ?? Infinity, result.retryMs);
         if (!result.isElsewhere) break;
       }
-      const pauseMs = retryMs || backoff(round);
-      if (now() + pauseMs >= end) throw giveUp();
+      const restMs = end - now();
+      const pauseMs = Math.min(retryMs || backoff(round), request.isUrgent ? Math.max(restMs / 4, ATTEMPT_MIN_MS) : Infinity);
+      if (pauseMs >= restMs) throw giveUp();
       await sleep(pauseMs, signal);
     }
   }

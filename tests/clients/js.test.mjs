@@ -592,6 +592,20 @@ describe('a lock', () => {
     faults.close();
   });
 
+  it('is kept past its TTL though servers ask keep-alives for long pauses, as long as one of them gets through', async () => {
+    let n = 0;
+    const faults = await startFaults(({ target }) => (target.endsWith('keepalive') && n++ % 3 !== 2 ? problem(503, 'no_master', { 'Retry-After': '600' }) : undefined));
+    const ben = new Client(faults.url);
+    const isKept = (ttl) => ben.lock(next(), { ttl }, async (lock) => {
+      n = 0;
+      await until('two keep-alives got through', () => n >= 6 || lock.lost, 4 * ttl * 1000 + 30_000);
+      return lock.held;
+    }).catch((error) => { assert.ok(error instanceof LockLost, error.stack); });
+    assert.ok(await isKept(1.5) || await isKept(10) || await isKept(60)); // a machine that stands still for long loses short ones
+    await ben.close();
+    faults.close();
+  });
+
   it('is taken at the master, to which a standby redirects, on a server of the same scheme', async () => {
     const name = next();
     const standby = await startFaults(({ target }) => ({ status: 307, headers: { Location: url + target } }));

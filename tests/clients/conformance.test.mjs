@@ -49,6 +49,23 @@ describe('the scenarios', () => {
     assert.equal(new Set(scenarios.map(({ name }) => name)).size, scenarios.length);
     assert.ok(scenarios.length >= 60, `there are ${scenarios.length}`);
   });
+
+  it('find a client that asks once, at one server, without keys', async () => {
+    const find = (subject, text) => subjects.find((each) => each.subject === subject).scenarios.find(({ name }) => name.includes(text));
+    const careless = { command: [process.execPath, path.join(root, 'tests/clients/careless_driver.mjs')] };
+    careless.driver = startDriver(careless.command);
+    await runScenario(find('retries', 'an answer that is late'), careless, servers);
+    for (const [subject, text, step] of [
+      ['retries', 'cut before the server had the request', 'holds.create'], ['retries', 'nothing is done twice', 'holds.create'],
+      ['retries', 'Retry-After', 'holds.create'], ['retries', 'find out', 'holds.create'], ['retries', 'reads, too', 'events.get'],
+      ['idempotency', 'a key of its own', 'requests'], ['idempotency', 'sells once', 'holds.confirm'],
+      ['servers', 'cannot be reached', 'holds.create'], ['servers', 'same key', 'holds.create'],
+    ]) {
+const message = new RegExp(`^step \\d, \\{"(call":")?${step}"`);
+      await assert.rejects(runScenario(find(subject, text), careless, servers), { message }, text);
+    }
+    await careless.driver.stop();
+  });
 });
 
 for (const language of LANGUAGES) {

@@ -124,9 +124,10 @@ class Run {
     try {
       let answer = await attempt();
       if (raw.begin) return;
-      for (const end = Date.now() + UNTIL_MS; raw.until && judge(answer).length > 0; answer = await attempt()) {
-        assert.ok(Date.now() < end, `in vain until ${JSON.stringify(expect ?? error)}: ${judge(answer).join('; ')}`);
-        await sleep(30);
+      for (const began = Date.now(); raw.until && judge(answer).length > 0; answer = await attempt()) {
+        const elapsedMs = Date.now() - began;
+        assert.ok(elapsedMs < UNTIL_MS, `in vain until ${JSON.stringify(expect ?? error)}: ${judge(answer).join('; ')}`);
+        await sleep(Math.min(200, Math.max(20, elapsedMs / 10)));
       }
       assert.deepEqual(judge(answer), []);
       for (const [name, path] of Object.entries(save ?? {})) this.saved[name] = member(answer.value ?? answer.error, path);

@@ -75,8 +75,10 @@ const operations = {
   watch: ({ client, name, lock }) => read(name, find(clients, client).watch(lock), true),
   next: ({ name, timeout }) => find(streams, name).next(timeout),
   close({ name }) {
-    find(streams, name).stream.close();
+    if (!maps.has(name)) find(streams, name).stream.close();
+    maps.get(name)?.close();
     streams.delete(name);
+    maps.delete(name);
     return null;
   },
   async map({ client, name, event }) {

@@ -61,7 +61,7 @@ describe('the scenarios', () => {
       ['idempotency', 'a key of its own', 'requests'], ['idempotency', 'sells once', 'holds.confirm'],
       ['servers', 'cannot be reached', 'holds.create'], ['servers', 'same key', 'holds.create'],
     ]) {
-const message = new RegExp(`^step \\d, \\{"(call":")?${step}"`);
+      const message = new RegExp(`^step \\d, \\{"(call":")?${step}"`);
       await assert.rejects(runScenario(find(subject, text), careless, servers), { message }, text);
     }
     await careless.driver.stop();

@@ -55,6 +55,7 @@ class Run {
     Object.assign(this, { scenario, language, servers, prefix: `${++n_scenarios}.` });
     this.proxies = {};
     this.clients = new Set();
+    this.opened = new Set(); // streams, watches and maps
     this.begun = new Map(); // name -> promise of an answer
     this.saved = { key: newKey(), lock: `lock-${newKey()}`, ttl, ttl_ms: ttl * 1000 };
   }
@@ -88,9 +89,14 @@ class Run {
   async end() {
     try {
       if (this.scenario.process) process.kill(this.driver.pid, 'SIGCONT');
+      if (this.killed?.run.ended) await this.killed.launch();
+      for (const name of this.opened) await this.driver.ask({ op: 'close', name });
       for (const name of this.clients) await this.driver.ask({ op: 'close_client', name });
       if (this.scenario.process) await this.driver.stop();
-      if (this.scenario.server === 'own') await this.server.stop();
+      if (this.scenario.server === 'own' && !this.server.run.ended) {
+        this.server.resume();
+        await this.server.stop();
+      }
     } finally {
       for (const proxy of Object.values(this.proxies)) proxy.close();
     }
@@ -103,6 +109,11 @@ class Run {
     });
     answer.catch(() => {}); // a scenario that fails before does not await it
     return answer;
+  }
+
+  open(op, fields) {
+    this.opened.add(this.prefix + fields.name);
+    return this.ask(op, fields);
   }
 
   async step(raw, number) {
@@ -150,16 +161,19 @@ const verbs = {
   }),
   close_client: (run, name) => run.ask('close_client', { name }),
   call: (run, call, { as, args = {}, options = {} }) => run.ask('call', { as, call, args, options }),
-  stream: own(['event', 'after'], (run, name, { as, event, after }) => run.ask('stream', { name, as, event, after })),
+  stream: own(['event', 'after'], (run, name, { as, event, after }) => run.open('stream', { name, as, event, after })),
   next: own(['timeout'], (run, name, { timeout = TIMEOUT_S }) => run.ask('next', { name, timeout })),
-  close: (run, name) => run.ask('close', { name }),
-  map: own(['event'], (run, name, { as, event }) => run.ask('map', { name, as, event })),
+  close: (run, name) => {
+    run.opened.delete(run.prefix + name);
+    return run.ask('close', { name });
+  },
+  map: own(['event'], (run, name, { as, event }) => run.open('map', { name, as, event })),
   map_state: (run, name) => run.ask('map_state', { name }),
   lock: own(['locks'], (run, name, { as, locks, options = {} }) => run.ask('lock', { name, as, locks: [locks].flat(), options: { ttl: 60, ...options } })),
   lock_state: (run, name) => run.ask('lock_state', { name }),
   lock_await_lost: own(['timeout'], (run, name, { timeout = TIMEOUT_S }) => run.ask('lock_await_lost', { name, timeout })),
   unlock: (run, name) => run.ask('unlock', { name }),
-  watch: own(['lock'], (run, name, { as, lock }) => run.ask('watch', { name, as, lock })),
+  watch: own(['lock'], (run, name, { as, lock }) => run.open('watch', { name, as, lock })),
   webhook: (run, message) => run.ask('webhook', message),
 
   // ---- the runner's ----

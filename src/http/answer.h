@@ -1,5 +1,5 @@
-/* What a handler answers with.  The request's answer begins empty; a handler fills it in by itself or
- * by one of these functions, and response.h makes bytes of it.  On the thread of the request's
+/* What a handler answers with.  The request's answer begins empty; a handler fills it in by itself
+ * or by one of these functions, and response.h writes its head.  On the thread of the request's
  * connection. */
 #ifndef HF_HTTP_ANSWER_H
 #define HF_HTTP_ANSWER_H

@@ -24,7 +24,8 @@ struct bodies {
     struct shared_body *slots[BODIES_SLOTS]; /* not references; NULL: none */
 };
 
-/* Makes the body of an answer that is in r->out a shared one, which answer_keeper.sent gives back. */
+/* Makes the body of an answer that is in r->out a shared one, which keeper.sent of the answer gives
+ * back. */
 void bodies_share(struct bodies *b, struct request *r);
 
 #endif

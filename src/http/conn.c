@@ -2,9 +2,9 @@
  *
  *   bytes -> head -> body -> step -> answer -> send
  *
- * The stages are in this order below, and `advance` calls them.  A stage is a function that sets the
- * state of the next one, and returns false if there is nothing more to be done for the connection in
- * this turn; the connection may have been freed by then. */
+ * The stages are in this order below, and `advance` calls them.  A stage is a function that sets
+ * the state of the next one, and returns false if there is nothing more to be done for the
+ * connection in this turn; the connection may have been freed by then. */
 #include "http/conn_internal.h"
 
 #include <errno.h>

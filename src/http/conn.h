@@ -2,8 +2,9 @@
  * order.  Runs on the thread of its loop.
  *
  *   HEAD --whole head--> BODY --whole body--> WAIT --answered--> ANSWER --> SEND --sent--> HEAD ...
- *                                                                  `--> STREAM |`--> LINGER --> closed
- *                                                                              `--not taken--> CUT
+ *                                                                 |          |--> LINGER --> closed
+ *                                                                 |          `--not taken--> CUT
+ *                                                                 `--> STREAM --> LINGER
  *
  * With TLS (tls.h) a connection begins with HANDSHAKE, which has a deadline as a whole.  A client
  * that begins with an HTTP request instead is told so, without TLS.
@@ -88,9 +89,9 @@ void conn_due(struct conn *c);    /* its deadline has passed */
 /* Goes on with what TLS has received and epoll does not know of. */
 void conn_take_unread(struct conn *c);
 
-/* The only places where bytes come in and go out, and where TLS is.  As recv(2) and writev(2) on a
- * non-blocking socket.  After EAGAIN the next conn_write has to begin with the same bytes; more may
- * follow them (tls_write). */
+/* What is read of the client and what is sent to it goes through these, with TLS or without.  As
+ * recv(2) and writev(2) on a non-blocking socket.  After EAGAIN the next conn_write has to begin
+ * with the same bytes; more may follow them (tls_write). */
 ssize_t conn_read(struct conn *c, void *data, size_t len);
 ssize_t conn_write(struct conn *c, const struct iovec *parts, int n);
 

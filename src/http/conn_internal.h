@@ -1,6 +1,6 @@
-/* A connection's parts for one another.  conn.c has the way of a request, conn_body.c what is kept of
- * its body, and conn_tls.c the handshake before the first one.  Below everything that may end a
- * connection, conn_life.c says how it begins and ends, and conn_io.c has its bytes. */
+/* A connection's parts for one another.  conn.c has the way of a request, conn_body.c what is kept
+ * of its body, and conn_tls.c the handshake before the first one.  conn_life.c, how a connection
+ * begins and ends, and conn_io.c, its bytes, are also for the files that conn.c stands on. */
 #ifndef HF_HTTP_CONN_INTERNAL_H
 #define HF_HTTP_CONN_INTERNAL_H
 

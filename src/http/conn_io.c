@@ -5,7 +5,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "http/server_internal.h"
 #include "http/tls.h"
 
 ssize_t conn_read(struct conn *c, void *data, size_t len)

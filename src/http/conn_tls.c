@@ -5,8 +5,8 @@
 #include "http/server_internal.h"
 #include "http/tls.h"
 
-/* The first byte of a connection decides whether it has TLS.  Returns false if there is nothing more
- * to be done in this turn. */
+/* The first byte of a connection decides whether it has TLS.  Returns false if there is nothing
+ * more to be done in this turn. */
 static bool begin_tls(struct conn *c)
 {
     struct tls *tls = c->loop->server->config.tls;

@@ -1,5 +1,5 @@
 /* See door.h.  On the request's HTTP thread, when its head is there.  A server that looks at no
- * Host and lets other sites write pays two comparisons for it. */
+ * Host and lets other sites write pays a comparison for each of the two. */
 #include "http/door.h"
 
 #include <stdio.h>

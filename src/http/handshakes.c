@@ -34,8 +34,8 @@ bool handshakes_step(struct handshakes *h)
     return true;
 }
 
-/* Whether one goes on takes a system call, so only those are asked that would be closed, and no more
- * of them than the turn has looks for. */
+/* Whether one goes on takes a system call, so only those are asked that would be closed, and no
+ * more of them than the turn has looks for. */
 static struct conn *find_halted(struct handshakes *h)
 {
     struct conn *found = NULL;

@@ -39,7 +39,7 @@ void handshakes_leave(struct conn *c);
 /* Takes a step, if this turn has another one.  Otherwise the next turn has it: epoll reports the
  * connection again. */
 bool handshakes_step(struct handshakes *h);
-/* Gives the loop's next turn its steps. */
+/* Gives the turn that begins its steps and its looks. */
 void handshakes_begin_turn(struct handshakes *h);
 /* At the end of a turn's events, which may be about any connection: one that is to be closed, since
  * there are too many and it does not go on; NULL: there is none.  Call it again after each. */

@@ -1,7 +1,6 @@
 /* A loop: one thread of the transport with its epoll, its connections and everything they use.  A
  * connection stays on the loop that it was given to, so nothing here needs a lock.  Other threads
- * reach a loop in two ways: they push a request that is done, or a connection that was accepted for
- * it, and wake it.
+ * reach a loop through its inbox (inbox.h).
  *
  *   turn:  wait -> events of sockets -> bytes that TLS has -> connections that came
  *               -> requests that are done -> deadlines -> answers that wait

@@ -54,7 +54,7 @@ void place_rest_on(struct conn *c);
 /* The connection was found busy: it is in the list again when it next comes to rest. */
 void place_rest_over(struct conn *c);
 
-/* Is this the same address, or one of the same /48 if `wide`? */
+/* Are these one IPv4 address, or IPv6 addresses of one /64?  `wide`: of one /48. */
 bool place_is_same(const struct address *a, const struct address *b, bool wide);
 /* The slot of an IPv4 address or of an IPv6 /48. */
 struct place_slot *place_slot_of(struct loop *l, const struct address *a);

@@ -133,9 +133,9 @@ size_t request_headers(const struct request *r, const char *name, const char **o
  * r->name until the next call. */
 const struct buf *request_name(struct request *r, const char *text, size_t len);
 const struct address *request_peer(const struct request *r); /* NULL: its family is not known */
-/* A request that takes much memory (a body beyond BODY_MAX, say) needs one of a few places, which
- * it keeps to its end, so that the memory of all of them is bounded.  Returns false if none is
- * free. */
+/* A request that takes much memory (a body beyond BODY_MAX, say) needs one of a few places, so that
+ * the memory of all of them is bounded.  It keeps the place until it ends or its answer waits for
+ * the client.  Returns false if none is free. */
 bool request_admit_large(struct request *r);
 
 /* ---- for the transport ---- */

@@ -25,8 +25,8 @@ struct route {
     bool any_host;            /* answered whatever name of the server is asked for; see door.h */
 };
 
-/* Sets r->route, r->needs, r->upload.max and r->step.  Where no route fits, r->step answers with 404
- * or 405, and `OPTIONS *` with 204.  `routes` ends with a row without a path.  `streams_only`:
+/* Sets r->route, r->needs, r->upload.max and r->step.  Where no route fits, r->step answers with
+ * 404 or 405, and `OPTIONS *` with 204.  `routes` ends with a row without a path.  `streams_only`:
  * other routes do not count. */
 void route_find(struct request *r, const struct route *routes, bool streams_only);
 

@@ -14,10 +14,10 @@
  * Memory: each connection costs at most CONN_IDLE_BYTES_MAX while it is idle, and there are no more
  * of them than open files allow.  What requests need beyond that comes out of budgets of all
  * threads together: BLOCKS_BYTES_MAX (block.h) for requests with their heads, BODIES_BYTES_MAX
- * (conn_body.c) for bodies, MESSAGES_BYTES_MAX (stream_hub.h) for streams.  Where a budget is spent,
- * requests of which only a part has come make room (admission.h), and if there are none, clients
- * are answered with 503.  Answers that clients do not take have a budget of their own; where it is
- * spent, the slowest clients are cut off (unsent.h). */
+ * (conn_body.c) for bodies, MESSAGES_BYTES_MAX (stream_hub.h) for streams.  Where a budget is
+ * spent, requests of which only a part has come make room (admission.h), and if there are none,
+ * clients are answered with 503.  Answers that clients do not take have a budget of their own;
+ * where it is spent, the slowest clients are cut off (unsent.h). */
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/gzip.h"
-#include "http/conn.h"
 #include "http/server_internal.h"
 #include "http/stream_internal.h"
 

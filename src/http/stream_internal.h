@@ -1,5 +1,5 @@
 /* A stream, for its parts: stream_answer.c has the answer that it begins with, stream.c what it is
- * and what it has to send, and streams.c when the streams of a loop send, and how they end. */
+ * and what it has to send, and streams.c when the streams of a loop send, and when they end. */
 #ifndef HF_HTTP_STREAM_INTERNAL_H
 #define HF_HTTP_STREAM_INTERNAL_H
 

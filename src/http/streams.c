@@ -1,4 +1,4 @@
-/* See stream.h: when the streams of a loop send, and how they begin and end. */
+/* See stream.h: when the streams of a loop begin, send and end.  Runs on the thread of the loop. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -1,4 +1,5 @@
-/* What is counted and logged of connections, requests, answers and streams, by every HTTP thread. */
+/* What is counted and logged of connections, requests, answers and streams.  Every HTTP thread
+ * counts. */
 #ifndef HF_HTTP_TRAFFIC_H
 #define HF_HTTP_TRAFFIC_H
 

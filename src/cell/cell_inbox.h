@@ -1,8 +1,10 @@
 /* What other threads hand to the cell's thread: requests, that the client of one has gone, and that
  * the service ends.
  *
- *   any thread          put, gone; retire, refuse, stop
+ *   any thread          put, end, gone; retire, refuse, stop
  *   the cell's thread   take, take_gone; sleep, gather, goes_on
+ *   the thread that     take, after refuse
+ *   ends the service
  *
  * A request is lent from cell_inbox_put until cell_inbox_end.  The queue is bounded, but for
  * keep-alives (N5). */

@@ -102,9 +102,9 @@ struct cell_request {
     int64_t received_us, until_us;
     bool gone;
 
-    /* the cell's own (cell.c) */
+    /* the cell's own (cell.c, cell_inbox.c) */
     struct pending reply; /* the caller's; `pending` is the cell's while the node has the request */
-    _Atomic int stage;    /* see cell_inbox.c */
+    _Atomic int stage;    /* enum stage of cell_inbox.c */
     struct cell_request *gone_next, *gone_prev;
     int64_t submitted_us;
 };

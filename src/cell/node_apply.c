@@ -32,8 +32,8 @@ static void show_value(const struct cell_acquisition *a, struct cell_request *r)
         buf_put(&r->out, value, len);
 }
 
-/* A grant is answered now, or when there is a proof (note_answered).  Until then it is not
- * withdrawn if nobody has received it yet. */
+/* A grant is answered now, or when there is a proof (requests_note_answered).  Until then it
+ * is not withdrawn if nobody has received it yet. */
 static void note_reply(struct node *n, struct cell_acquisition *a, struct cell_request *r,
                        int64_t now_us)
 {

@@ -159,8 +159,6 @@ static inline bool node_leads(const struct node *n)
     return n->role == NODE_LEADING || n->role == NODE_RESIGNING;
 }
 
-/* ---- node.c ---- */
-
 /* ---- node_follow.c ---- */
 
 void follow_done_read(struct node *n, int64_t now_us);
@@ -211,7 +209,8 @@ void node_give_back(struct cell_request *r);
 const char *node_master_url(const struct node *n);
 /* The answer to a grant goes out, after it waited for a proof. */
 void requests_note_answered(struct node *n, const struct cell_request *r, int64_t now_us);
-/* The request that waits until this deadline has waited long enough. */
+/* The request that waits until this deadline has waited long enough: it learns where it stands, and
+ * its place is kept for a while. */
 void requests_end_wait(struct node *n, struct deadline *d, int64_t now_us);
 /* Gives back what has waited too long for a mastership, or for an append.  O(waiting) while an
  * entry is under way. */

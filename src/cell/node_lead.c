@@ -1,5 +1,5 @@
 /* What a master does: gather -> append -> apply -> answer, heartbeats, the last entry.
- * Keeps N1 to N5; the places where it does are marked. */
+ * Keeps N1 to N5; the places that keep N2 to N5 are marked. */
 #include <string.h>
 
 #include "base/log.h"

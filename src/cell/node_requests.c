@@ -55,7 +55,6 @@ void cell_request_close(struct cell_request *r)
 
 void node_give_back(struct cell_request *r) { pending_done(&r->pending); }
 
-/* The URL of the master as far as this node knows it; "": none, or itself. */
 const char *node_master_url(const struct node *n)
 {
     if (n->role != NODE_FOLLOWING || n->journal.head.epoch == 0 || !n->journal.answers ||
@@ -93,9 +92,8 @@ static void answer_authors(struct node *n, enum cell_result result)
 
 /* ---- grants and waits ---- */
 
-/* The answer to a grant goes out, after it waited for a proof.  If its client has gone meanwhile,
- * or has still to claim it, nobody has received the grant, unless another request has: then the
- * deadline is gone. */
+/* If the client has gone meanwhile, or has still to claim the grant, nobody has received it, unless
+ * another request has: then the deadline is gone. */
 void requests_note_answered(struct node *n, const struct cell_request *r, int64_t now_us)
 {
     const struct cell_command *c = &r->command;
@@ -132,8 +130,6 @@ static void list_holders(struct node *n, const struct cell_acquisition *a, struc
     vec_close(&blockers);
 }
 
-/* A request has waited long enough: it learns where it stands, and its place is kept for a while.
- */
 void requests_end_wait(struct node *n, struct deadline *d, int64_t now_us)
 {
     struct cell_acquisition *a = d->acquisition;
@@ -186,7 +182,6 @@ static void give_up_found(struct node *n, int64_t now_us)
     give_up_proofs(n, now_us);
 }
 
-/* Requests that came before this node led or failed to lead do not wait for ever. */
 void requests_give_up(struct node *n, int64_t now_us)
 {
     bool leads = node_leads(n);

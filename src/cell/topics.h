@@ -1,5 +1,5 @@
-/* What has happened to names and sessions lately, for the streams that follow them.  The cell's
- * thread is the only writer:
+/* What has happened to names and sessions lately, for the streams that follow them.  Only a
+ * thread that has the cell's node_lock (cell.c) writes:
  *
  *   effects of an applied entry --topics_collect--> held back --topics_publish--> events of topics
  *
@@ -63,7 +63,7 @@ void topics_free(struct topics *t); /* every topic has been given back */
  * not lead.  Any thread. */
 struct cell_topic *topics_get(struct topics *t, int64_t session, const char *name, size_t len);
 
-/* ---- on the cell's thread ---- */
+/* ---- with the cell's node_lock ---- */
 
 /* Topics can be had from now on, or not any more: then all that there are close, after what was
  * collected. */

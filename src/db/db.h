@@ -5,9 +5,10 @@
  * Statement texts are shared by both databases.  Where they differ, the text has words in braces:
  *   {FROM rows(seat bigint, hold bigint)}   the rows of exec_many or query_many, named r.
  *       PostgreSQL: FROM (SELECT unnest($1::bigint[]) AS seat, unnest($2::bigint[]) AS hold)
- *       AS r.  SQLite: nothing, and each r.seat becomes a bound parameter, since there the
- *       statement runs once per row.  The word before `rows` may be FROM, USING, JOIN or a comma;
- *       it is dropped together with the rest.
+ *       AS r; in a statement that locks, FROM unnest($1::bigint[], ...) AS r(seat, hold).  SQLite:
+ *       nothing, and each r.seat becomes a bound parameter, since there the statement runs once
+ *       per row.  The word before `rows` may be FROM, USING, JOIN or a comma; it is dropped
+ *       together with the rest.
  *   {values(seat bigint, hold bigint)}      the columns and the rows to INSERT, behind the name of
  *       the table.  PostgreSQL: (seat, hold) SELECT unnest($1::bigint[]), unnest($2::bigint[]);
  *       SQLite: (seat, hold) VALUES (?1, ?2).

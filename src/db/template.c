@@ -4,8 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#define LOCKS "{lock" /* the beginning of the words for it */
-
 struct params {
     int n;
     bool rows;
@@ -236,7 +234,7 @@ static void params_copy(const struct params *params, bool slow, struct template_
 enum hf_status template_expand(const char *sql, const struct dialect *dialect, struct buf *out,
                                struct template_params *ret_params, struct hf_err *err)
 {
-    struct params params = {.locks = strstr(sql, LOCKS) != NULL};
+    struct params params = {.locks = strstr(sql, "{lock") || strstr(sql, "{share")};
     bool slow = false;
     if (!params_find(sql, dialect, &params))
         return hf_err_set(err, HF_INTERNAL, "bad statement template: %.120s", sql);

@@ -14,8 +14,11 @@
 
 /* ---- templates ---- */
 
-static const struct template_fragment fragments[] = {
-    {"key", "INTEGER KEY"}, {"hot", ""}, {"lock", " FOR UPDATE"}, {NULL, NULL}};
+static const struct template_fragment fragments[] = {{"key", "INTEGER KEY"},
+                                                     {"hot", ""},
+                                                     {"lock", " FOR UPDATE"},
+                                                     {"share", " FOR SHARE"},
+                                                     {NULL, NULL}};
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
 
 static void assert_expands(const char *sql, const char *want, int want_params)
@@ -119,6 +122,9 @@ static void rows_that_are_sent_as_arrays_are_unnested(void **state)
         {"SELECT v FROM t{, rows(id bigint, name text)} WHERE t.id = r.id{lock}",
          "SELECT v FROM t, unnest($1::bigint[], $2::text[]) AS r(id, name) WHERE t.id = r.id"
          " FOR UPDATE"},
+        {"SELECT v FROM t{, rows(id bigint, name text)} WHERE t.id = r.id{share}",
+         "SELECT v FROM t, unnest($1::bigint[], $2::text[]) AS r(id, name) WHERE t.id = r.id"
+         " FOR SHARE"},
         {"UPDATE t SET v = r.v{ FROM rows(k bigint, v bytes)} WHERE t.k = r.k",
          "UPDATE t SET v = r.v FROM (SELECT unnest($1::bigint[]) AS k, unnest($2::bytea[]) AS v)"
          " AS r WHERE t.k = r.k"},
@@ -135,8 +141,8 @@ static void rows_that_are_sent_as_arrays_are_unnested(void **state)
         buf_char(&out, '\0');
         assert_string_equal(out.data, texts[i][1]);
         assert_int_equal(params.n, 2);
-        assert_int_equal(params.rows, i < 4);
-        assert_int_equal(params.slow, i == 4);
+        assert_int_equal(params.rows, i < 5);
+        assert_int_equal(params.slow, i == 5);
         assert_int_equal(params.types[0], DB_INT);
         buf_close(&out);
     }

@@ -192,6 +192,7 @@ static void settle_pace(struct call *c)
     if (!has_written && command->verdict != VERDICT_OUTCOME_UNKNOWN)
         access_unspend(&c->http, pace_quota(c->spent));
 }
+
 void call_answer(struct request *r)
 {
     struct call *c = call_of(r);

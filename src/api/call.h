@@ -124,8 +124,8 @@ void call_refuse(struct call *c, enum verdict verdict, const char *detail);
 /* Answers with 400 invalid_request and this sentence. */
 void call_invalid(struct call *c, const char *detail);
 
-/* The last step of most handlers: answers with what the command's verdict says, a body or a problem.
- */
+/* The last step of most handlers: answers with what the command's verdict says, a body or a
+ * problem. */
 void call_answer(struct request *r);
 
 #endif

@@ -1,4 +1,5 @@
-/* The event that a request is about: in memory, or looked up first; see call.h.  On HTTP threads. */
+/* The event that a request is about: in memory, or looked up first.  See call.h.  On HTTP
+ * threads. */
 #include "api/idempotency.h"
 #include "view/view.h"
 

@@ -232,7 +232,8 @@ static bool read_block(struct call *c, struct block_body *ret, struct hf_err *er
     return true;
 }
 
-/* Adds the section, and the other zones of a plan that have the same name, to c->places.sections_heap. */
+/* Adds the section, and the other zones of a plan that have the same name, to
+ * c->places.sections_heap. */
 static size_t add_sections(struct call *c, const struct event_def *def, int64_t section, size_t n)
 {
     const char *name = def->sections.v[section].name;
@@ -242,8 +243,9 @@ static size_t add_sections(struct call *c, const struct event_def *def, int64_t 
     return n;
 }
 
-/* Finds the sections, in c->places.sections_heap.  Each may be named once, so that a short list cannot ask
- * for more seats than the event has.  Returns false if the call has been refused. */
+/* Finds the sections, in c->places.sections_heap.  Each may be named once, so that a short list
+ * cannot ask for more seats than the event has.  Returns false if the call has been refused, or its
+ * key is being looked up. */
 static bool find_sections(struct call *c, const struct event *e, const struct block_body *body,
                           size_t *ret_n)
 {
@@ -277,8 +279,8 @@ static uint32_t section_seats(const struct section_def *s)
     return last->first + last->seats - s->rows.v[0].first;
 }
 
-/* Puts the named seats, and then the other seats of the sections, into c->places.seats; returns how many
- * there are. */
+/* Puts the named seats, and then the other seats of the sections, into c->places.seats; returns how
+ * many there are. */
 static uint32_t list_seats(struct call *c, const struct event *e, uint32_t n_named,
                            size_t n_sections)
 {

@@ -1,5 +1,5 @@
-/* What the payment thread lends to the engine: an errand goes out with its command, and comes back to
- * this thread's next turn.  See checkout_internal.h. */
+/* What the payment thread lends to the engine: an errand goes out with its command, and comes back
+ * to this thread's next turn.  See checkout_internal.h. */
 #include "checkout/checkout_internal.h"
 
 static void returned(struct pending *pending)

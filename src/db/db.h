@@ -155,10 +155,10 @@ struct db_sizes {
 /* What connections that are shared (db_options.shared) have beside the rest: names that
  * transactions lock, a sequence, and wake-ups. */
 struct db_sharing {
-    /* Begins a transaction that has the locks of these names: it waits until all
-     * transactions that locked one of them have ended.  It need not wait for those on other names;
-     * on SQLite, which has one writer, it does.  The names come in any order, at most DB_NAMES_MAX
-     * of them, and are borrowed for the call. */
+    /* Begins a transaction that has the locks of these names: it waits until all transactions that
+     * locked one of them have ended.  It need not wait for those on other names; on SQLite, which
+     * has one writer, it does.  The names come in any order, at most DB_NAMES_MAX of them, and are
+     * borrowed for the call. */
     HF_MUST_USE enum hf_status (*begin_locked)(struct db *db, const struct db_value *names,
                                                size_t n, struct hf_err *err);
     /* Inside a transaction with the locks of some names.  Draws a number that was never drawn
@@ -202,8 +202,8 @@ struct db_network {
      * nothing is locked between two calls.  Fails as commit does.  *ret_changes as in exec_many. */
     HF_MUST_USE enum hf_status (*run)(struct db_stmt *stmt, const struct db_value *args,
                                       int64_t *ret_changes, struct hf_err *err);
-    /* Shared databases, outside a transaction.  Does begin_locked on one name, the statement and the
-     * commit in one exchange.  Fails as commit does; step through the answer afterwards. */
+    /* Shared databases, outside a transaction.  Does begin_locked on one name, the statement and
+     * the commit in one exchange.  Fails as commit does; step through the answer afterwards. */
     HF_MUST_USE enum hf_status (*run_locked)(struct db_stmt *stmt, const struct db_value *name,
                                              const struct db_value *args, struct hf_err *err);
     /* From now on an answer is awaited for at most `ms`; 0: as long as the options say. */
@@ -218,9 +218,9 @@ struct db_network {
     HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
                                          int64_t timeout_ms, struct buf *ret_lines,
                                          struct hf_err *err);
-    /* Outside a transaction.  Takes the advisory lock of this number, until unlock_all or the end of
-     * the connection; *ret_locked is false if another connection has it.  A connection that has the
-     * lock may take it again. */
+    /* Outside a transaction.  Takes the advisory lock of this number, until unlock_all or the end
+     * of the connection; *ret_locked is false if another connection has it.  A connection that has
+     * the lock may take it again. */
     HF_MUST_USE enum hf_status (*try_lock)(struct db *db, int64_t number, bool *ret_locked,
                                            struct hf_err *err);
     /* Gives back every advisory lock of this connection, however often it was taken. */
@@ -232,9 +232,9 @@ struct db_network {
 /* What only a database that is a file has. */
 struct db_file {
     /* Shared databases, outside a transaction.  Sleeps until `number` is woken, or until something
-     * may have been committed since the last transaction or await, at most timeout_ms, or until soon
-     * after wake_fd (-1: none) is readable; may return early.  `number` is one from the sequence, or
-     * 0. */
+     * may have been committed since the last transaction or await, at most timeout_ms, or until
+     * soon after wake_fd (-1: none) is readable; may return early.  `number` is one from the
+     * sequence, or 0. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int wake_fd,
                                         int64_t timeout_ms, struct hf_err *err);
     /* Inside a transaction of the writer.  Fails unless the disk takes `bytes` more; they are given
@@ -244,13 +244,13 @@ struct db_file {
      * nothing if it is sound.  Gives up after limit_ms (0: never), and then *ret_whole is false. */
     HF_MUST_USE enum hf_status (*check)(struct db *db, int64_t limit_ms, struct buf *ret_lines,
                                         bool *ret_whole, struct hf_err *err);
-    /* Outside a transaction.  Copies the database as it is at one moment into the empty file `path`,
-     * while other connections go on reading and writing.  The caller syncs the file. */
+    /* Outside a transaction.  Copies the database as it is at one moment into the empty file
+     * `path`, while other connections go on reading and writing.  The caller syncs the file. */
     HF_MUST_USE enum hf_status (*copy)(struct db *db, const char *path, struct hf_err *err);
-    /* Gives the database file `new_path` the name that the URL has, which no
-     * process may be using.  A database of that name is kept under the name `aside`; all three are
-     * on one disk.  If the process ends meanwhile, the name is that of the old file or of the new
-     * one; but if the old one is too damaged to be closed properly, it may also be free. */
+    /* Gives the database file `new_path` the name that the URL has, which no process may be using.
+     * A database of that name is kept under the name `aside`; all three are on one disk.  If the
+     * process ends meanwhile, the name is that of the old file or of the new one; but if the old
+     * one is too damaged to be closed properly, it may also be free. */
     HF_MUST_USE enum hf_status (*put)(const char *url, const char *new_path, const char *aside,
                                       struct hf_err *err);
 };

@@ -101,8 +101,8 @@ struct row {
     uint32_t section, first, n_seats;
 };
 
-/* All rows of all sections, in seat order, and an open-addressed index of them by name.  Where seats
- * have names of their own, rows are not indexed. */
+/* All rows of all sections, in seat order, and an open-addressed index of them by name.  Where
+ * seats have names of their own, rows are not indexed. */
 struct event_rows {
     struct row *list;
     uint32_t n, index_mask;

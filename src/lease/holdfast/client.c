@@ -1,4 +1,5 @@
-/* See client.h.  Claims and leases; client_session.c has the session, its keep-alives and its stream. */
+/* See client.h.  Claims and leases; client_session.c has the session, its keep-alives and its
+ * stream. */
 #include <stdio.h>
 #include <string.h>
 

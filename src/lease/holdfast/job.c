@@ -1,5 +1,5 @@
-/* Jobs as their callers see them: made, started, awaited, judged.  See service.h.  Every call is made
- * with the service's mutex held. */
+/* Jobs as their callers see them: made, started, awaited, judged.  See service.h.  Every function
+ * is called with the service's mutex held. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>

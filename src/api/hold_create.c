@@ -4,7 +4,6 @@
  *   read_request: key, body -> find_event -> find_places: indexes -> engine_refuse? -> submit
  *
  * holds_create runs again when the event or the key has been looked up. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #ifndef HF_API_PLACES_H
 #define HF_API_PLACES_H
 
-#include "api/call.h"
+#include "api/hold_parse.h"
 #include "json/fields.h"
 
 /* The places that an object names.  The texts are borrowed from it. */

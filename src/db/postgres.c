@@ -10,7 +10,6 @@
  * How safe a commit is depends on the server's settings: fsync is not touched, synchronous_commit
  * only by {may_be_lost} and for wake-ups, and `warnings` says what they cost. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "db/postgres_notify.h"
 #include "db/postgres_schema.h"

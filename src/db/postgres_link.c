@@ -3,16 +3,11 @@
  * asked what is wrong with one. */
 #include "db/postgres_link.h"
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/backoff.h"
-#include "base/local_host.h"
-#include "base/settings.h"
 #include "base/wait.h"
 #include "db/postgres_pooler.h"
 #include "net/pg_url.h"

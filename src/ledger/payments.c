@@ -1,6 +1,5 @@
 /* Payments, refunds, jobs and webhooks: rows into columns and back, and lists.  Batches read and
  * write them on the worker's connection; lists are read on a reader's.  jobs.c takes due jobs. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/ledger_internal.h"

@@ -16,7 +16,6 @@
  *
  * This file has the handles, acquiring, renewing and releasing.  Runs on the callers' threads. */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

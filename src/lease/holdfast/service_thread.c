@@ -1,9 +1,6 @@
 /* The service's thread: it starts jobs, judges responses, follows the servers of the cell, and
  * sends what the sessions want sent.  See service.h. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #include "base/backoff.h"

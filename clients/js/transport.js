@@ -24,6 +24,7 @@ export class Transport {
   #key; // private, so that nothing prints it
   #fetch;
   #clock;
+  #cell = new Set(); // origins of servers that the cell has named
   #first = {}; // the server that answered last: of the lock service, and of the rest
 
   constructor(urls, { key, timeout = 30, fetch = globalThis.fetch, clock = now } = {}) {
@@ -132,6 +133,19 @@ export class Transport {
     };
   }
 
+  // Is this a server that the caller named, or one that a server of the cell names?  The access key goes to no other.
+  async #isOfCell(origin, base, { headers: { Authorization }, signal }) {
+    if (this.#bases.some((each) => new URL(each).origin === origin)) return true;
+    if (!this.#cell.has(origin)) {
+      const send = this.#fetch;
+      const headers = Authorization ? { Authorization } : {};
+      const response = await send(`${base}/v1/cell`, { headers, signal, redirect: 'manual', credentials: 'omit' });
+      const { servers = [], master } = response.ok ? await response.json() : (await response.text(), {});
+      for (const server of [...servers, master]) if (server?.url) this.#cell.add(new URL(server.url).origin);
+    }
+    return this.#cell.has(origin);
+  }
+
   // Follows redirections, of the lock service to its master, and to servers of the same scheme alone.
   async #send(base, { path, query, isLock, init }, signal) {
     const target = path + queryOf(query);
@@ -140,7 +154,7 @@ export class Transport {
       const sentAt = this.#clock();
       const response = await send(at + target, { ...init, signal });
       const to = response.status === 307 && isLock && hops < REDIRECTS_MAX && new URL(response.headers.get('Location') ?? '', at);
-      if (!to || to.protocol !== new URL(base).protocol) return { response, sentAt, at };
+      if (!to || to.protocol !== new URL(base).protocol || !(await this.#isOfCell(to.origin, at, init))) return { response, sentAt, at };
       await response.text();
       at = to.href.endsWith(target) ? to.href.slice(0, -target.length) : to.origin;
     }

@@ -646,15 +646,21 @@ describe('a lock', () => {
 
   it('is taken at the master, to which a standby redirects, on a server of the same scheme', async () => {
     const name = next();
-    const standby = await startFaults(({ target }) => ({ status: 307, headers: { Location: url + target } }));
+    const cellOf = (...urls) => ({ status: 200, headers: { 'Content-Type': 'application/json' }, body: { master: null, servers: urls.map((each) => ({ url: each })) } });
+    const standby = await startFaults(({ target }) => (target === '/v1/cell' ? cellOf(url) : { status: 307, headers: { Location: url + target } }));
     const ben = new Client(standby.url);
     assert.equal(await ben.lock(name, LONG, ({ held }) => held), true);
-    assert.equal(standby.requests.length, 1); // the master is remembered
+    assert.deepEqual(standby.requests.map(({ target }) => target), ['/v1/sessions', '/v1/cell']); // the master is remembered
     assert.equal((await rejected(ben.holds.get('hold_1'))).status, 307); // only the lock service has one
     await ben.close();
     const plain = await startFaults(({ target }) => ({ status: 307, headers: { Location: `${url.replace('http', 'https')}${target}` } }));
     assert.ok((await rejected(new Client(plain.url, { timeout: 0.5 }).locks.get(name))) instanceof HoldfastError);
-    for (const each of [standby, plain]) each.close();
+    // The access key goes to no server that the cell does not know.
+    const stranger = await startFaults(() => ({ status: 200 }));
+    const liar = await startFaults(({ target }) => (target === '/v1/cell' ? cellOf() : { status: 307, headers: { Location: stranger.url + target } }));
+    assert.ok((await rejected(new Client(liar.url, { key: 'secret', timeout: 0.5 }).locks.get(name))) instanceof HoldfastError);
+    assert.equal(stranger.requests.length, 0);
+    for (const each of [standby, plain, stranger, liar]) each.close();
   });
 
   it('that an operator breaks is lost, and said to be', async () => {

@@ -1,5 +1,6 @@
 // The JavaScript client (clients/js) against a real server, also through a proxy that makes faults.
 // backends: own
+// time limit: 600 s
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

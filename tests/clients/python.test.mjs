@@ -1,5 +1,6 @@
 // The client for Python: its own tests, in clients/python/tests, against real servers, and its package.
 // backends: own
+// time limit: 600 s
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -13,7 +13,9 @@
  * One thread, many requests in flight (net/http_pool.h).  Where servers share a ledger each has
  * such a thread, and jobs are leased, so that each job runs on one of them at a time.
  *
- *   checkout.c   the thread: taking jobs, waiting requests of the API
+ *   checkout.c   the thread: taking jobs
+ *   waits.c      requests of the API that wait for an intent
+ *   errand.c     commands that the engine has; counts.c: metrics and alarms
  *   work.c       one job from its first call to the commit of its outcome
  *   cancel.c     cancelled events: their bookings, one after another
  *   stripe*.c, signature.c, webhook.c, notify.c   the protocols, as pure functions */

@@ -1,8 +1,6 @@
 /* See link.h.  This file exchanges commands for answers; link_parts.h says what is below it.
  *
- * Cost: an exchange on an open link is one send and one recv.  The first recv of an exchange blocks
- * for at most timeout_ms, by an option of the socket; every other wait is limited by the rest of
- * the deadline and goes through wait_files.  With TLS no recv blocks. */
+ * Cost: an exchange on an open link is one send and one recv. */
 #include "redis/link.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* The socket of a link: what goes over it, and until when.  See link_parts.h.
  *
- * Every wait is limited by the rest of the deadline and goes through wait_files, but for the first
- * recv of an exchange (link.h). */
+ * The first recv of an exchange blocks for at most timeout_ms, by an option of the socket; every
+ * other wait is limited by the rest of the deadline and goes through wait_files.  With TLS no recv
+ * blocks. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -42,10 +42,10 @@ struct event_slot {
     _Atomic uint32_t departures;   /* how often it has left */
 };
 
-/* Of an event: where it is registered. */
+/* Of an event: where it is registered.  The worker writes it when the event enters and leaves. */
 struct event_registration {
-    struct event_slot *slot; /* where it is pinned; NULL: not installed */
-    uint32_t departures;     /* how often it had left when it was read from the ledger */
+    struct event_slot *slot; /* where it is pinned, also by other threads; NULL: not installed */
+    uint32_t departures;     /* the loader's: how often it had left when it was read */
     size_t index;            /* in registry.loaded */
 };
 

@@ -4,8 +4,11 @@
  *   def, rows (names, layout)      immutable once the event is in the view: any thread, no lock
  *   terms (prices, limits)         immutable and replaced as a whole at publish; the worker uses
  *                                  e->terms, other threads event_terms_take
- *   seat.shown, event.shown        written by the worker at publish, read by any thread (atomics)
- *   the head of a seat             written by the worker at publish, under the event's lock
+ *   seat.shown, event.shown        written by the worker at publish, read by any thread (atomics,
+ *                                  but for shown.terms)
+ *   shown.terms, feed, the head of a seat    written by the worker at publish, under `lock`
+ *   sync, heat                     any thread (atomics); heat.since is set before view_install
+ *   documents                      any thread; see snapshot.h
  *   everything else of a seat, holds, the heap    only the worker
  * The worker decides on its own fields and shows them to other threads only after the commit, so no
  * answer is ever given from state that is not durable (I7).  `lock` makes a change of many seats
@@ -187,11 +190,11 @@ struct event {
     bool has_owners;               /* booked places of owners are counted */
     uint64_t swept_batch;          /* the batch that last ended all due holds of this event */
     struct free_seats *free_seats; /* where they stand together; see free_seats.h */
-    struct event_registration registered;
+    struct event_registration registered; /* `slot`: any thread that has pinned it */
     struct event_usage usage;
-    struct event_loading loading;
+    struct event_loading loading; /* before it is installed: of the thread that builds it */
 
-    struct event_documents documents; /* any thread; the drawer's */
+    struct event_documents documents; /* any thread, as each of them says */
 };
 
 struct view;

@@ -196,7 +196,7 @@ unsigned client_lease_slot(const struct client_lease *lease);
 size_t client_lease_position(const struct client_lease *lease);
 /* When its place was last asked for. */
 int64_t client_lease_asked_us(const struct client_lease *lease);
-/* For the driver: the handle that waits for it. */
+/* For the driver: the struct service_waiter of the caller that waits for it; NULL: none. */
 void client_lease_set_waiter(struct client_lease *lease, void *waiter);
 void *client_lease_waiter(const struct client_lease *lease);
 

@@ -16,7 +16,7 @@
 struct server_list {
     char origins[SERVERS_MAX][HTTP_ORIGIN_SIZE];
     size_t n, n_configured; /* the configured ones come first */
-    size_t at;              /* the one that answered last */
+    size_t at;              /* where requests go: the one that answered last, or the next one */
     int64_t learned_us;     /* when the cell last named its servers, by boot time */
 };
 
@@ -26,8 +26,8 @@ void servers_add(struct server_list *s, const char *url, bool is_configured);
 void servers_learn(struct server_list *s, const json_t *cell, int64_t now_us);
 /* The number of the server of this origin; s->n: it is not known. */
 size_t servers_find(const struct server_list *s, const char *origin);
-/* The number of the server that a redirection leads to; s->n: the response is none, or it leads to
- * a server that is not known. */
+/* The number of the server that a redirection leads to; s->n: the response is no redirection, or
+ * leads to a server that is not known. */
 size_t servers_redirected(const struct server_list *s, const struct http_response *response);
 /* The configured server that is asked after this one did not answer. */
 size_t servers_after(const struct server_list *s, size_t at);

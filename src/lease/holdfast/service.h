@@ -133,7 +133,7 @@ void service_arm(struct service *s, const struct service_session *session);
 
 /* ---- job.c; called with the mutex held ---- */
 
-/* Makes a job for a message of this session. */
+/* Makes a job for a message of this session; NULL: for a request that is no message. */
 struct job *job_new(struct service *s, struct service_session *session, int64_t timeout_ms);
 void job_free(struct job *job);
 /* Hands it to the thread. */

@@ -15,7 +15,7 @@
 /* Messages of the sessions themselves that are under way at once. */
 #define OWN_MAX 8
 #define SLEEP_MAX_US INT64_C(1000000)
-/* The cell is asked for its servers at most this often. */
+/* The cell is not asked for its servers again so soon after it has named them. */
 #define LEARN_US INT64_C(500000)
 
 /* ---- the end of a job ---- */

@@ -75,6 +75,7 @@ describe('large events', () => {
     assertProblem(await server.hold(event, 'S-EQXD-10'), 409, 'seat_taken');
     await server.grant(event, ['S-B-2', 'S-EQXD-9']);
     assertVerified(server.place.ledger ?? server.dir);
+    await sleep(1); // while that ran, for a minute on a slow machine, the server may have closed a connection that rested
   });
 
   it('two requests that create with one key at once make one event, beside a third', async () => {

@@ -21,6 +21,7 @@
 #include "lab/stage.h"
 #include "lab/strategy.h"
 #include "support/postgres_server.h"
+#include "support/process.h"
 #include "support/redis_server.h"
 
 #define BUYERS 50
@@ -457,7 +458,7 @@ static void die_here(void *ctx)
 /* A process of its own promises a place to Ann and is killed before the row is written. */
 static void promise_and_die(const struct strategy *s)
 {
-    pid_t pid = fork();
+    pid_t pid = process_fork();
     if (pid == 0) {
         struct strategy_settings with = settings;
         with.window = die_here;
@@ -533,7 +534,7 @@ static int winners_of_processes(const struct strategy *s)
     pthread_barrier_init(&t->start, &shared, PROCESSES * BUYERS_EACH);
     stage(1);
     for (int i = 0; i < PROCESSES; i++)
-        if ((pids[i] = fork()) == 0) {
+        if ((pids[i] = process_fork()) == 0) {
             sell_as_process(s, t, i);
             _exit(0);
         }
@@ -573,7 +574,7 @@ struct rival_process {
 static void rival_process_start(struct rival_process *r, const struct strategy *s)
 {
     assert_int_equal(pipe(r->go), 0);
-    r->pid = fork();
+    r->pid = process_fork();
     if (r->pid == 0) {
         char byte;
         struct runner *d = runner(s, &settings);

@@ -16,6 +16,7 @@
 
 #include "ledger/ledger.h"
 #include "support/lease_calls.h"
+#include "support/process.h"
 
 #define TTL_MS 10000
 /* What happens at once, or a second later, on a machine that has nothing else to do. */
@@ -624,7 +625,7 @@ static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
 /* Children open their own handles; the parent has none open when it forks. */
 static pid_t child(void (*run)(int), int number)
 {
-    pid_t pid = fork();
+    pid_t pid = process_fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         lab.options.clock = &clock_system;

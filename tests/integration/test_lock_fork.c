@@ -4,6 +4,7 @@
 #include "support/fixtures.h"
 
 #include "support/lock.h"
+#include "support/process.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static int tear_down(void **state)
 /* Runs `child` in a forked process and returns its exit code. */
 static int in_child(int (*child)(struct scene *s), struct scene *s)
 {
-    pid_t pid = fork();
+    pid_t pid = process_fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
         _exit(child(s));

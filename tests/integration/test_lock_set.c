@@ -1,6 +1,7 @@
 /* Claims about several locks at once and about elections. */
 #include "support/fixtures.h"
 
+#include "support/process.h"
 #include "support/redis.h"
 
 #include <poll.h>
@@ -410,7 +411,7 @@ static void lead_aloud(struct hf_lock *lock, void *ctx)
 
 static pid_t candidate_fork(const char *url, int fd)
 {
-    pid_t child = fork();
+    pid_t child = process_fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
         struct hf_locks *locks = NULL;

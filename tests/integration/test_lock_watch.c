@@ -4,6 +4,7 @@
 #include "support/fixtures.h"
 
 #include "support/lock.h"
+#include "support/process.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -90,7 +91,7 @@ static int stop_a_holder(void)
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
-    pid_t child = fork();
+    pid_t child = process_fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
         _exit(hold_until_stopped(ready[1]));

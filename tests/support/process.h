@@ -15,6 +15,10 @@ void process_make_dir(const char *kind, char *ret_dir, size_t size);
  * standard output can be read from *ret_out unless that is NULL. */
 int process_start(const char *const *argv, int *ret_out);
 int process_wait(int pid); /* its exit status, or minus the signal */
+/* fork() for a child that goes on in this program, instead of calling exec: begins when every other
+ * thread sleeps.  The address sanitizer's allocator does not take its locks for a fork, so a thread
+ * that allocates meanwhile would leave one locked in the child, which would wait for it for ever. */
+pid_t process_fork(void);
 /* Starts scripts/server with these words, which NULL ends; what it prints goes to DIR/log. */
 pid_t process_spawn(const char *dir, const char *const *words);
 /* The same for a program that ends; the test ends if it fails. */

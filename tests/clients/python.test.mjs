@@ -25,7 +25,8 @@ async function run(command, args, options) {
 
 function canBuild() {
   try {
-    execFileSync(DEBIAN, ['-c', 'import build, setuptools, wheel, pip'], { stdio: 'ignore' });
+    // Not just `build`, which the project's folder of that name would be, too.
+    execFileSync(DEBIAN, ['-c', 'import build.__main__, setuptools, wheel, pip'], { stdio: 'ignore' });
     return true;
   } catch {
     return false;

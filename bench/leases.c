@@ -6,10 +6,11 @@
  *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand),
  *                              postgres://HOST/DATABASE, redis://HOST:PORT,
  *                              redlock://HOST:PORT,HOST:PORT,HOST:PORT?max_ttl=2s,
- *                              etcd://HOST:PORT or zookeeper://HOST:PORT, which must have no
- *                              other users.  SECONDS is the length of each measurement.  memory:
- *                              runs twice, compared with a table and with a bare mutex.  The last
- *                              three are compared with their primitives, without hand-over.
+ *                              holdfast://HOST:PORT, etcd://HOST:PORT or zookeeper://HOST:PORT,
+ *                              which must have no other users.  SECONDS is the length of each
+ *                              measurement.  memory: runs twice, compared with a table and with a
+ *                              bare mutex.  Redlock, etcd and ZooKeeper are compared with their
+ *                              primitives, without hand-over.
  *
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
@@ -20,6 +21,7 @@
 #include "base/random.h"
 #include "lease/lease.h"
 #include "leases_etcd.h"
+#include "leases_holdfast.h"
 #include "leases_memory.h"
 #include "leases_postgres.h"
 #include "leases_redis.h"
@@ -373,10 +375,10 @@ static const struct side *choose_hand(const char *url)
     static const struct {
         const char *scheme;
         const struct side *hand;
-    } hands[] = {{"memory:", &hand_memory},      {"sqlite:", &hand_sqlite},
-                 {"postgres", &hand_postgres},   {"redis:", &hand_redis},
-                 {"redlock:", &hand_redlock},    {"etcd:", &hand_etcd},
-                 {"zookeeper:", &hand_zookeeper}};
+    } hands[] = {{"memory:", &hand_memory},       {"sqlite:", &hand_sqlite},
+                 {"postgres", &hand_postgres},    {"redis:", &hand_redis},
+                 {"redlock:", &hand_redlock},     {"etcd:", &hand_etcd},
+                 {"zookeeper:", &hand_zookeeper}, {"holdfast:", &hand_holdfast}};
     for (size_t i = 0; i < sizeof hands / sizeof *hands; i++)
         if (strncmp(url, hands[i].scheme, strlen(hands[i].scheme)) == 0)
             return hands[i].hand;
@@ -390,7 +392,7 @@ int main(int argc, char **argv)
     const struct side *hand = choose_hand(url);
     if (!hand || !(seconds > 0 && seconds <= SECONDS_MAX))
         die("usage: leases memory:|sqlite:FILE|postgres://HOST/DATABASE|redis://HOST:PORT|"
-            "redlock://...|etcd://HOST:PORT|zookeeper://HOST:PORT [SECONDS]");
+            "redlock://...|holdfast://HOST:PORT|etcd://HOST:PORT|zookeeper://HOST:PORT [SECONDS]");
     if (hand == &hand_redlock)
         ttl_ms = REDLOCK_TTL_MS;
     printf("{\"driver\":\"%s\",", lease_driver_for(url)->info.name);

@@ -4,10 +4,10 @@
 import { join } from 'node:path';
 import { run } from './load.mjs';
 import { withoutPeer, atLeast, atMost, withPeer, pick } from './rows.mjs';
-import { startEtcd, startPostgres, startRedis, startZookeeper } from './servers.mjs';
+import { startEtcd, startHoldfast, startPostgres, startRedis, startZookeeper } from './servers.mjs';
 
 const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['postgres', 'libpq'], ['redis', 'hiredis'],
-  ['redlock', 'hiredis x 3'], ['etcd', 'libcurl'], ['zookeeper', 'create/delete']];
+  ['redlock', 'hiredis x 3'], ['holdfast', 'libcurl'], ['etcd', 'libcurl'], ['zookeeper', 'create/delete']];
 const MANY = 'handover100'; // Redis only: does a longer queue cost the server more?
 
 async function leases(bench, url) {
@@ -26,6 +26,12 @@ async function measure(bench, driver) {
     const result = await leases(bench,
       `postgres://holdfast@/postgres?host=${encodeURIComponent(postgres.client[1])}`);
     await postgres.stop();
+    return result;
+  }
+  if (driver === 'holdfast') {
+    const server = await startHoldfast(bench, 'locks', '--payments', 'off');
+    const result = await leases(bench, `holdfast://${new URL(server.url).host}`);
+    await server.stop();
     return result;
   }
   const starters = { redis: [startRedis], redlock: [startRedis, startRedis, startRedis], etcd: [startEtcd], zookeeper: [startZookeeper] };

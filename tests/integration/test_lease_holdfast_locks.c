@@ -212,6 +212,33 @@ static void many_locks_and_threads_share_a_session_and_few_connections(void **st
     assert_int_equal(sessions(server.port), before); /* closing ends it at once */
 }
 
+#define CROWD 12
+#define ROUNDS 8
+#define STREAM_MS 112 /* how late a session's stream tells of a grant */
+static void *take_rounds(void *locks)
+{
+    for (int i = 0; i < ROUNDS; i++)
+        give(take(locks, "crowd", (struct hf_lock_options)HF_LOCK_OPTIONS(.wait_ms = LONG_MS)));
+    return NULL;
+}
+
+/* The few requests of a process that wait at the service belong to the first in the line, however
+ * often others come back to its end.  Otherwise most hand-overs would have to wait for the stream. */
+TIMELY_CLAIM(a_line_within_a_process_is_served_without_waiting_for_the_stream)
+{
+    struct hf_locks *locks = open_at(server.port, "");
+    pthread_t threads[CROWD];
+    int64_t from_ms = boot_ms();
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_rounds, locks), 0);
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(threads[i], NULL);
+    int64_t took_ms = boot_ms() - from_ms;
+    print_message("%d hand-overs in %d ms\n", CROWD * ROUNDS, (int)took_ms);
+    hf_close(locks);
+    return took_ms < CROWD * ROUNDS * STREAM_MS / 4;
+}
+
 /* ---- deadlocks ---- */
 
 static void a_thread_that_would_wait_for_itself_is_told(void **state)
@@ -521,6 +548,7 @@ int main(void)
     const struct CMUnitTest claims[] = {
         cmocka_unit_test(a_break_is_told_to_the_holder_at_once),
         cmocka_unit_test(many_locks_and_threads_share_a_session_and_few_connections),
+        cmocka_unit_test(a_line_within_a_process_is_served_without_waiting_for_the_stream),
         cmocka_unit_test(a_thread_that_would_wait_for_itself_is_told),
         cmocka_unit_test(threads_that_would_wait_for_each_other_are_told),
         cmocka_unit_test(a_cached_lock_is_granted_without_a_message_until_a_writer_waits),

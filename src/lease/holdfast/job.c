@@ -78,24 +78,41 @@ void job_cancel(struct job *job)
 
 void service_pass_poll(struct service *s)
 {
-    struct service_waiter *first = s->waiters;
+    struct service_waiter *first = NULL;
     for (struct service_waiter *w = s->waiters; w; w = w->next)
-        if (w->position < first->position)
+        if (!w->may_poll && (!first || w->number < first->number))
             first = w;
     if (!first)
         return;
     first->may_poll = true;
+    s->n_passed++;
     (void)eventfd_write(first->fd, 1);
 }
 
-bool job_make_poll(struct job *job)
+void service_return_poll(struct service *s, struct service_waiter *w)
+{
+    if (!w->may_poll)
+        return;
+    w->may_poll = false;
+    s->n_passed--;
+    service_pass_poll(s);
+}
+
+bool job_make_poll(struct job *job, struct service_waiter *w)
 {
     struct service *s = job->service;
+    size_t n_free = 0;
+    struct job **free = NULL;
     for (size_t i = 0; i < SERVICE_POLLS_MAX; i++)
         if (!s->polls[i]) {
-            s->polls[i] = job;
-            job->is_poll = true;
-            return true;
+            free = &s->polls[i];
+            n_free++;
         }
-    return false;
+    if (n_free <= s->n_passed - w->may_poll)
+        return false;
+    s->n_passed -= w->may_poll;
+    w->may_poll = false;
+    *free = job;
+    job->is_poll = true;
+    return true;
 }

@@ -46,8 +46,8 @@ struct service_session {
 /* A caller that waits for its turn and has no request of its own that waits at the service. */
 struct service_waiter {
     struct service_waiter *next; /* in service.waiters */
-    size_t position;             /* its place in the line, when it asked last */
-    bool may_poll;               /* a poll has become free for it */
+    uint64_t number;             /* service.n_turns when it asked last, and its position then */
+    bool may_poll;               /* a poll is kept for it */
     int fd;                      /* an eventfd: its lease has changed, or it may poll */
 };
 
@@ -107,6 +107,8 @@ struct service {
     VEC(struct job *) running;            /* handed to the pool */
     struct job *polls[SERVICE_POLLS_MAX]; /* requests that wait for a grant */
     struct service_waiter *waiters;       /* that have none of these */
+    size_t n_passed;                      /* polls that are free, and kept for a waiter */
+    uint64_t n_turns;                     /* of waiters, so far */
     size_t n_running, n_own;              /* other exchanges; messages of the sessions themselves */
     int64_t armed_us;                     /* until when the thread sleeps, by boot time */
 };
@@ -145,10 +147,13 @@ enum hf_result job_failure(const struct job *job, enum client_result result,
                            struct hf_fault *fault);
 /* The caller of a poll does not wait any more: the exchange is dropped soon. */
 void job_cancel(struct job *job);
-/* A poll has become free: the waiter that is next in its line may have it. */
+/* A poll has become free: it is kept for the waiter that is next in its line, which is woken. */
 void service_pass_poll(struct service *s);
-/* Reserves one of the few polls; false: all are in use. */
-bool job_make_poll(struct job *job);
+/* The poll that was kept for this waiter, if there is one, is not needed: the next may have it. */
+void service_return_poll(struct service *s, struct service_waiter *w);
+/* Takes one of the few polls.  Returns false if all are in use, or kept for other waiters: without
+ * that, a newcomer at the end of the line would have it before they wake. */
+bool job_make_poll(struct job *job, struct service_waiter *w);
 
 /* ---- without the mutex ---- */
 

@@ -1,5 +1,5 @@
 /* Waiting for a turn.  A few waiters of a process poll: they have a request that waits at the
- * service, so that a grant reaches them with its answer.  A poll that becomes free is passed to the
+ * service, so that a grant reaches them with its answer.  A poll that becomes free is kept for the
  * waiter that is next in its line.  The others are told by the session's stream that it is their
  * turn, a tenth of a second later, and ask then.  Each waiter asks again every ASK_US in any case,
  * which keeps its place and finds what the stream did not tell.  Runs on the callers' threads. */
@@ -59,7 +59,7 @@ static struct job *start_poll(struct handle *h, const struct lease_request *q,
     struct client_lease *lease;
     struct client_message m;
     struct job *job = job_new(s, session, s->timeout_ms);
-    if (!job_make_poll(job)) {
+    if (!job_make_poll(job, &h->waiter)) {
         session->n_jobs--;
         job_free(job);
         return NULL;
@@ -78,8 +78,8 @@ static struct job *start_poll(struct handle *h, const struct lease_request *q,
 static void waiter_add(struct handle *h, struct client_lease *lease)
 {
     struct service_waiter *w = &h->waiter;
-    w->may_poll = false;
-    w->position = client_lease_position(lease);
+    service_return_poll(h->service, w);
+    w->number = h->service->n_turns + client_lease_position(lease);
     w->next = h->service->waiters;
     h->service->waiters = w;
     client_lease_set_waiter(lease, w);
@@ -115,8 +115,6 @@ static enum hf_result wait_without_poll(struct handle *h, const struct lease_req
     eventfd_t count = 0;
     bool is_told = eventfd_read(h->waiter.fd, &count) == 0 && !h->waiter.may_poll;
     *ret_is_over = is_told || wait_now_us() >= until_us || lease_is_woken(&h->lease);
-    if (*ret_is_over && h->waiter.may_poll)
-        service_pass_poll(s); /* another may have it */
     if (*ret_is_over || h->waiter.may_poll)
         return HF_DONE;
     struct lease_verdict v;
@@ -139,8 +137,9 @@ enum hf_result holdfast_wait(struct lease *l, const struct lease_request *q, int
         struct service_session *session;
         struct client_lease *lease = service_find(s, q, &session);
         int64_t left_ms = (until_us - wait_now_us() + 999) / 1000;
-        if (!lease || !client_lease_is_waiting(lease) || client_lease_is_its_turn(lease) ||
-            left_ms <= 0 || lease_is_woken(l))
+        bool waits = lease && client_lease_is_waiting(lease) && !client_lease_is_its_turn(lease);
+        s->n_turns += lease && !waits;
+        if (!waits || left_ms <= 0 || lease_is_woken(l))
             break;
         struct job *job = client_is_open(session->client)
                               ? start_poll(h, q, session, left_ms < POLL_MS ? left_ms : POLL_MS)
@@ -150,6 +149,7 @@ enum hf_result holdfast_wait(struct lease *l, const struct lease_request *q, int
         else
             result = wait_without_poll(h, q, lease, until_us, fault, &is_over);
     }
+    service_return_poll(s, &h->waiter);
     pthread_mutex_unlock(&s->mutex);
     return result;
 }

@@ -20,6 +20,23 @@
 
 #define SEEDS 5000
 
+/* Where the search for a mutant begins that few seeds find, so that it takes no minute; with
+ * HF_OUTSIDE=1 all begin with seed 1.  After a change of the simulation these numbers are no longer
+ * the nearest ones, which costs time and nothing else. */
+static unsigned long first_seed(const char *mutant)
+{
+    static const struct {
+        const char *name;
+        unsigned long seed;
+    } rare[] = {{"client_counts_from_the_answer", 4744},
+                {"client_margin_has_the_wrong_sign", 487},
+                {"waiters_are_told_that_nothing_was_done", 594}};
+    for (size_t i = 0; i < sizeof rare / sizeof rare[0] && !getenv("HF_OUTSIDE"); i++)
+        if (strcmp(mutant, rare[i].name) == 0)
+            return rare[i].seed;
+    return 1;
+}
+
 /* The folder of the mutants, beside that of this test. */
 static void folder(char ret[PATH_MAX])
 {
@@ -35,16 +52,17 @@ static void folder(char ret[PATH_MAX])
 
 static int is_mutant(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-/* Runs a mutant until a seed fails, and returns that seed; 0: none did. */
-static unsigned long find(const char *path, const char *checks)
+/* Runs a mutant until a seed from `first` on fails, and returns that seed; 0: none did. */
+static unsigned long find(const char *path, unsigned long first, const char *checks)
 {
     char command[PATH_MAX + 128], line[512];
     unsigned long seed = 0;
     /* A mutant that was found ends in the middle of a run: its leaks mean nothing. */
     assert_true(
         snprintf(command, sizeof command,
-                 "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 HF_SEEDS=%d HF_CHECKS=%s '%s' 2>&1",
-                 SEEDS, checks, path) < (int)sizeof command);
+                 "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 HF_SEED=%lu HF_SEEDS=%d HF_CHECKS=%s "
+                 "'%s' 2>&1",
+                 first, SEEDS, checks, path) < (int)sizeof command);
     FILE *out = popen(command, "r");
     assert_non_null(out);
     char reason[512] = "";
@@ -85,9 +103,9 @@ static void every_planted_bug_is_found(void **state)
     for (int i = 0; i < n; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", mutants, entries[i]->d_name);
         printf("%s\n", entries[i]->d_name);
-        n_missed += find(path, "all") == 0;
+        n_missed += find(path, first_seed(entries[i]->d_name), "all") == 0;
         if (getenv("HF_OUTSIDE") && is_seen_from_outside(entries[i]->d_name))
-            n_missed += find(path, "outside") == 0;
+            n_missed += find(path, 1, "outside") == 0;
         free(entries[i]);
     }
     free(entries);

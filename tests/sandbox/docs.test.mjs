@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, describe, it } from 'node:test';
+import { blocks, differences, program } from '../support/documents.mjs';
 import { launch, reap } from '../support/server.mjs';
 import { startSandbox } from '../support/sandbox.mjs';
 
@@ -11,8 +12,7 @@ const root = new URL('../../', import.meta.url);
 const read = (name) => fs.readFileSync(new URL(name, root), 'utf8');
 const page = read('docs/sandbox.md');
 
-// [{ command, expected }] of each ```sh block with a ```text block behind it.
-const tour = [...page.matchAll(/^```sh\n((?:(?!```).*\n)+)```\n```text\n((?:(?!```).*\n)+)```\n/gm)].map(([, command, expected]) => ({ command, expected }));
+const tour = blocks(page).filter(({ expected }) => expected);
 
 describe('docs/sandbox.md', () => {
   after(reap);
@@ -20,11 +20,10 @@ describe('docs/sandbox.md', () => {
   it('prints what it shows, in one go from the top', async () => {
     assert.ok(tour.length >= 4);
     const sandbox = await startSandbox();
-    const script = tour.map(({ command }) => `${command}echo @@@\n`).join('');
-    const run = launch('dash', ['-eu', '-c', script], { env: { ...process.env, SANDBOX: sandbox.url } });
+    const run = launch('dash', ['-eu', '-c', program(tour)], { env: { ...process.env, SANDBOX: sandbox.url } });
     const { code } = await run.done;
     assert.equal(code, 0, run.stderr);
-    assert.deepEqual(run.stdout.split('@@@\n').slice(0, -1), tour.map(({ expected }) => expected));
+    assert.equal(differences(tour, run.stdout), '');
     await sandbox.stop();
   });
 

@@ -8,24 +8,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, describe, it } from 'node:test';
+import { blocks, differences, outputs, program } from '../support/documents.mjs';
 import { environment, HOLDFAST, HOLDFASTD, launch, reap, removeTempDir, start, tempDir } from '../support/server.mjs';
 
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 const page = (name) => fs.readFileSync(path.join(docs, name), 'utf8');
-
-// Returns [{ line, command, expected }] for each ```sh block; `expected` is the ```text block that follows it.
-function blocks(text) {
-  const found = [];
-  const fence = /^```(sh|text)\n([\s\S]*?)^```\n/gm;
-  for (let match; (match = fence.exec(text));) {
-    const line = text.slice(0, match.index).split('\n').length;
-    const follows = found.length > 0 && found.at(-1).end === match.index;
-    if (match[1] === 'sh') found.push({ line, command: match[2], end: fence.lastIndex });
-    else if (follows) found.at(-1).expected = match[2];
-    else assert.fail(`line ${line}: a text block without a command`);
-  }
-  return found;
-}
 
 const source = (name) => fs.readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8');
 
@@ -36,10 +23,6 @@ function defined(file, name) {
   assert.match(sum, /^[\d\s()*+<-]+$/, `${name}: ${text}`);
   return Function(`return ${sum}`)();
 }
-
-// `…` stands for any text.
-const pattern = (expected) => new RegExp(`^${expected.trimEnd().split('…')
-  .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[^\\n]*?')}$`);
 
 // Fails unless the tests are there: `folder/suite: *test*, *test*; folder/suite: *test*`.
 function assertNamesTests(list) {
@@ -63,19 +46,13 @@ describe('docs/api.md', () => {
     const server = await start();
     const keyed = await start({ env: { ...keys, HOLDFAST_PUBLIC_SEATS_MAX: '2' } });
     const url = ({ host, port }) => `http://${host}:${port}`;
-    const mark = '@@@ block';
-    const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command}`).join('');
-    const run = launch('dash', ['-u', '-c', script], { // sh, and no more than that
+    const run = launch('dash', ['-u', '-c', program(tour)], { // sh, and no more than that
       env: { ...process.env, ...keys, API: url(server), KEYED: url(keyed), LC_ALL: 'C.UTF-8' },
     });
     const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);
     await run.done;
     clearTimeout(timer);
-    const outputs = run.stdout.split(`\n${mark} `).slice(1).map((text) => text.slice(text.indexOf('\n') + 1).trimEnd());
-    const wrong = tour.filter(({ expected }, index) => expected !== undefined
-      && !pattern(expected).test(outputs[index] ?? '(never run)'))
-      .map((block) => `line ${block.line}:\n${outputs[tour.indexOf(block)]}\ninstead of\n${block.expected}`);
-    assert.equal(wrong.join('\n'), '');
+    assert.equal(differences(tour, run.stdout), '');
     assert.equal(run.stderr, '');
     const checks = help(HOLDFAST, 'verify', '--ledger', `sqlite:${server.database}`).match(/^I\d+ +ok /gm).length;
     assert.deepEqual(page('backup.md').match(/\d+ checks, no violation/g), Array(2).fill(`${checks} checks, no violation`));
@@ -187,16 +164,13 @@ describe('docs/plans.md', () => {
     assert.ok(tour.length >= 4 && tour.every(({ expected }) => expected), `${tour.length} blocks`);
     const server = await start();
     const dir = tempDir();
-    const mark = '@@@ block';
-    const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command}`).join('');
-    const run = launch('dash', ['-u', '-c', `cd "$DIR"; holdfast() { "$PROGRAM" "$@"; }\n${script}`], {
+    const run = launch('dash', ['-u', '-c', `cd "$DIR"; holdfast() { "$PROGRAM" "$@"; }\n${program(tour)}`], {
       env: { ...environment({}, false), HOLDFAST_SERVER: `http://${server.host}:${server.port}`, PROGRAM: HOLDFAST, DIR: dir, LC_ALL: 'C.UTF-8' },
     });
     const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);
     await run.done;
     clearTimeout(timer);
-    const outputs = run.stdout.split(`\n${mark} `).slice(1).map((text) => text.slice(text.indexOf('\n') + 1).trimEnd());
-    for (const [index, { line, expected }] of tour.entries()) assert.match(outputs[index] ?? '(never run)', pattern(expected), `line ${line}`);
+    assert.equal(differences(tour, run.stdout), '');
     assert.equal(run.stderr, '');
     await server.stop();
     removeTempDir(dir);
@@ -207,17 +181,17 @@ describe('README.md', () => {
   after(reap);
 
   it('sells an event of its own in ten lines, with the output it shows', async () => {
-    const [{ command, expected }, ...others] = blocks(page('../README.md')).filter((block) => block.expected);
-    assert.deepEqual([others.length, command.trimEnd().split('\n').length], [0, 10]);
+    const tour = blocks(page('../README.md')).filter(({ expected }) => expected);
+    assert.deepEqual(tour.map(({ code }) => code.trimEnd().split('\n').length), [10]);
     const server = await start();
-    const run = launch('dash', ['-eu', '-c', command.replace('$PWD/build', path.dirname(HOLDFAST))], {
+    const run = launch('dash', ['-eu', '-c', program(tour).replace('$PWD/build', path.dirname(HOLDFAST))], {
       env: { ...environment({}, false), HOLDFAST_SERVER: `http://${server.host}:${server.port}`, LC_ALL: 'C.UTF-8' },
     });
     const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);
     const { code } = await run.done;
     clearTimeout(timer);
     assert.equal(code, 0, run.stderr);
-    assert.match(run.stdout.trimEnd(), pattern(expected));
+    assert.equal(differences(tour, run.stdout), '');
     assert.equal(run.stderr, '');
     await server.stop();
   });
@@ -231,12 +205,12 @@ describe('docs/payments.md', () => {
     const tour = blocks(text);
     assert.equal(tour.length, 1);
     const server = await start();
-    const run = launch('dash', ['-eu', '-c', tour[0].command], { env: { ...process.env, API: `http://${server.host}:${server.port}`, LC_ALL: 'C.UTF-8' } });
+    const run = launch('dash', ['-eu', '-c', program(tour)], { env: { ...process.env, API: `http://${server.host}:${server.port}`, LC_ALL: 'C.UTF-8' } });
     const timer = setTimeout(() => run.child.kill('SIGKILL'), 30_000);
     const { code } = await run.done;
     clearTimeout(timer);
     assert.equal(code, 0, run.stderr);
-    assert.match(run.stdout.trimEnd(), pattern(tour[0].expected));
+    assert.equal(differences(tour, run.stdout), '');
     assert.equal(run.stderr, '');
     await server.stop();
   });
@@ -261,15 +235,13 @@ describe('docs/cell.md', () => {
     const dir = tempDir();
     fs.symlinkSync(HOLDFAST, path.join(dir, 'holdfast'));
     for (const name of ['report', 'import.sh', 'transfer']) fs.writeFileSync(path.join(dir, name), `#!/bin/sh\necho ${name} "$HOLDFAST_LOCK_NAME"\n`, { mode: 0o755 });
-    const mark = '@@@ block';
-    const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command.replaceAll('127.0.0.1:8080', `${server.host}:${server.port}`)}`).join('');
+    const script = program(tour).replaceAll('127.0.0.1:8080', `${server.host}:${server.port}`);
     const run = launch('dash', ['-u', '-c', script], { env: { ...environment({}, false), PATH: `${dir}:${process.env.PATH}`, LC_ALL: 'C.UTF-8' } });
     const timer = setTimeout(() => run.child.kill('SIGKILL'), 90_000);
     await run.done;
     clearTimeout(timer);
-    const outputs = run.stdout.split(`\n${mark} `).slice(1).map((output) => output.slice(output.indexOf('\n') + 1).trimEnd());
-    for (const [index, { line, expected }] of tour.entries()) if (expected) assert.match(outputs[index] ?? '(never run)', pattern(expected), `line ${line}`);
-    assert.equal(outputs[0], 'report nightly\nreport hourly\nreport prices\nimport.sh api-quota\ntransfer payments/eu');
+    assert.equal(differences(tour, run.stdout), '');
+    assert.equal(outputs(run.stdout)[0], 'report nightly\nreport hourly\nreport prices\nimport.sh api-quota\ntransfer payments/eu');
     assert.equal(run.stderr, '');
     await server.stop();
     removeTempDir(dir);

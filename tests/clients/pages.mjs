@@ -1,0 +1,36 @@
+// Projects that have a client, and what runs in them: the code of a page.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { blocks, differences, program } from '../support/documents.mjs';
+import { launch, tempDir } from '../support/server.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+export const fromRoot = (name) => path.join(root, name);
+
+// The client as it is in the repository: how programs in this language find it.
+const HERE = {
+  js: () => {
+    const dir = tempDir();
+    fs.mkdirSync(path.join(dir, 'node_modules'));
+    fs.symlinkSync(fromRoot('clients/js'), path.join(dir, 'node_modules/holdfast'));
+    fs.writeFileSync(path.join(dir, 'package.json'), '{"type":"module"}');
+    return { command: process.execPath, dir, ending: '.mjs', env: {} };
+  },
+  python: () => ({ command: 'python3', dir: tempDir(), ending: '.py', env: { PYTHONPATH: fromRoot('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1' } }),
+};
+export const projectOf = (language) => ({ language, ...HERE[language]() });
+
+// Runs all blocks of a page from the top, with this server for theirs.  They print what the page shows, and the program ends
+// by itself.
+export async function runPage(project, page, url) {
+  const tour = blocks(fs.readFileSync(fromRoot(page), 'utf8'), project.language);
+  assert.ok(tour.length >= 4, `${tour.length} blocks`);
+  const file = path.join(project.dir, `page${project.ending}`);
+  fs.writeFileSync(file, program(tour).replaceAll('http://127.0.0.1:8080', url));
+  const run = launch(project.command, [file], { cwd: project.dir, env: { ...process.env, ...project.env } });
+  assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr);
+  assert.equal(differences(tour, run.stdout), '');
+}

@@ -20,7 +20,8 @@
 #                             replay.c there, a cmocka executable that runs the target on each file of its corpus
 #   bench/*.c                 one program each, build/bench/NAME
 #   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
-#   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
+#   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves; the others by
+#                             tests/cli and tests/clients
 # One set of rules builds six flavours: build/ (the product), build/asan, build/tsan, build/coverage, with clang build/fuzz
 # and, for the other architecture, build/other; `make FLAVOUR=asan` builds the second.  In build/asan, build/tsan and
 # build/coverage the tests share the core as a library, so that it is linked once and not for each of 160 executables;

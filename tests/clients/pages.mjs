@@ -1,4 +1,4 @@
-// Projects that have a client, and what runs in them: the code of a page.
+// Projects that have a client, and what runs in them: the code of a page, and examples.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -22,6 +22,13 @@ const HERE = {
   python: () => ({ command: 'python3', dir: tempDir(), ending: '.py', env: { PYTHONPATH: fromRoot('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1' } }),
 };
 export const projectOf = (language) => ({ language, ...HERE[language]() });
+
+// Starts a program of the repository in a project.
+export function begin(project, file, args = [], env = {}) {
+  const copy = path.join(project.dir, path.basename(file)); // Node looks for packages beside it
+  fs.copyFileSync(file, copy);
+  return launch(project.command, [copy, ...args], { cwd: project.dir, env: { ...process.env, ...project.env, ...env } });
+}
 
 // Runs all blocks of a page from the top, with this server for theirs.  They print what the page shows, and the program ends
 // by itself.

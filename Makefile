@@ -195,7 +195,7 @@ DISK_TESTS = build/tests/fault/test_io build/tests/fault/test_lease_io
 # ---- targets -------------------------------------------------------------------------------
 
 .PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test tsan bare
-.PHONY: coverage fuzz bench soak other-machine deb lint rooms install install-library clean help FORCE
+.PHONY: coverage fuzz bench soak other-machine deb clients lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -281,6 +281,11 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 deb: build/packages/deb
 	@scripts/build-deb
 
+# Packages of the clients, in build/clients, each installed into an empty project and tried there.
+clients: build/holdfastd build/packages/clients
+	@HF_CLIENTS=$(CURDIR)/build/clients tests/run --node tests/clients/packages.test.mjs build
+	@ls build/clients/*
+
 # Checks that includes point down, and that only src/base calls the system for time, waiting and randomness.
 rooms:
 	@scripts/check-rooms
@@ -347,6 +352,7 @@ help:
 	@echo '                  then the packages on a new Debian with systemd, in a container (needs root)'
 	@echo 'make lint         the rooms (scripts/rooms.txt), the order of evaluation, clang-format and clang-tidy'
 	@echo 'make deb          packages for Debian: holdfastd, holdfast, libholdfast0, libholdfast-dev, in build/deb'
+	@echo 'make clients      packages of the clients for npm and pip, tried in empty projects, in build/clients'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo
@@ -521,7 +527,7 @@ build/packages/%: scripts/install-packages
 	@mkdir -p $(@D) && touch $@
 build/packages/test build/packages/cluster build/packages/cell: build/packages/build
 build/packages/bench build/packages/lint build/packages/fuzz build/packages/soak build/packages/other: build/packages/test
-build/packages/deb: build/packages/build
+build/packages/deb build/packages/clients: build/packages/build
 
 # The npm packages of the black-box suites, exactly as locked.
 tests/node_modules/.ready: tests/package.json tests/package-lock.json | build/packages/test

@@ -114,26 +114,6 @@ await client.holds.create({ seats: ['S-A-1'] });
     execFileSync(process.execPath, [tsc, ...options, 'calls.mts'], { cwd: dir, encoding: 'utf8' });
   });
 
-  it('packs, installs into an empty project without a network, and holds a seat and a lock there', async () => {
-    const dir = tempDir();
-    const npm = (...args) => execFileSync('npm', [...args, '--cache', path.join(dir, 'cache'), '--offline', '--no-audit', '--no-fund', '--no-update-notifier'], { cwd: dir, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-    const archive = npm('pack', PACKAGE, '--silent').trim();
-    fs.writeFileSync(path.join(dir, 'package.json'), '{"type":"module"}');
-    npm('install', `./${archive}`);
-    assert.deepEqual(fs.readdirSync(path.join(dir, 'node_modules')).filter((name) => !name.startsWith('.')), ['holdfast']);
-    // The examples of the README, as one program, with this server for theirs.
-    const readme = fs.readFileSync(path.join(dir, 'node_modules/holdfast/README.md'), 'utf8');
-    const blocks = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
-    assert.equal(blocks.length, 4);
-    fs.writeFileSync(path.join(dir, 'readme.js'), blocks.join('\n').replaceAll('http://127.0.0.1:8080', url));
-    const run = launch(process.execPath, ['readme.js'], { cwd: dir });
-    assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr); // it also ends by itself
-    const [booked, taken, sold, state, change, fence, ...rest] = run.stdout.trim().split('\n');
-    assert.deepEqual([booked, taken, sold, state, fence], ['confirmed', "seat_taken [ 'Stalls-A-7' ]", "[ 'Stalls-A-6', 'Stalls-A-7' ]", 'booked', 'true 200']);
-    assert.match(change, /^(seats|event|reset) \d+$/);
-    assert.deepEqual(rest, []);
-  });
-
   it('has an entry for browsers that needs nothing of Node', () => {
     assert.deepEqual(Object.keys(inBrowsers).sort(),
       ['Client', 'Conflict', 'Gone', 'HoldfastError', 'LockLost', 'NotFound', 'OPERATIONS', 'OutcomeUnknown', 'SeatMap', 'StaleFence', 'Unavailable']);

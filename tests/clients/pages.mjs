@@ -10,18 +10,25 @@ import { launch, tempDir } from '../support/server.mjs';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 export const fromRoot = (name) => path.join(root, name);
 
-// The client as it is in the repository: how programs in this language find it.
-const HERE = {
-  js: () => {
-    const dir = tempDir();
-    fs.mkdirSync(path.join(dir, 'node_modules'));
-    fs.symlinkSync(fromRoot('clients/js'), path.join(dir, 'node_modules/holdfast'));
-    fs.writeFileSync(path.join(dir, 'package.json'), '{"type":"module"}');
-    return { command: process.execPath, dir, ending: '.mjs', env: {} };
-  },
-  python: () => ({ command: 'python3', dir: tempDir(), ending: '.py', env: { PYTHONPATH: fromRoot('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1' } }),
-};
-export const projectOf = (language) => ({ language, ...HERE[language]() });
+// Empty projects, whose programs find packages in `node_modules`, and modules in `site`.
+export function nodeProject() {
+  const dir = tempDir();
+  fs.mkdirSync(path.join(dir, 'node_modules'));
+  fs.writeFileSync(path.join(dir, 'package.json'), '{"type":"module"}');
+  return { language: 'js', command: process.execPath, dir, ending: '.mjs', env: {} };
+}
+export function pythonProject(command = 'python3') {
+  const dir = tempDir();
+  return { language: 'python', command, dir, ending: '.py', env: { PYTHONPATH: path.join(dir, 'site'), PYTHONDONTWRITEBYTECODE: '1' } };
+}
+
+// A project with the client as it is in the repository.
+export function projectOf(language) {
+  const project = language === 'js' ? nodeProject() : pythonProject();
+  const [from, to] = language === 'js' ? ['clients/js', 'node_modules/holdfast'] : ['clients/python/src', 'site'];
+  fs.symlinkSync(fromRoot(from), path.join(project.dir, to));
+  return project;
+}
 
 // Starts a program of the repository in a project.
 export function begin(project, file, args = [], env = {}) {

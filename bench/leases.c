@@ -15,8 +15,6 @@
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "base/random.h"
 #include "lease/lease.h"
@@ -141,21 +139,6 @@ static const struct side ours = {
 };
 
 /* ---- measuring ---- */
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static double cpu_us(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return 1e6 * (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
 
 struct sample {
     int64_t *ns;

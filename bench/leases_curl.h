@@ -1,5 +1,5 @@
-/* JSON over HTTP by hand: plain libcurl on one connection that is kept open.  What etcd and the lock
- * service are asked by hand goes this way. */
+/* JSON over HTTP by hand: plain libcurl on one connection that is kept open.  What etcd, the lock
+ * service and the API are asked by hand goes this way. */
 #ifndef HF_BENCH_LEASES_CURL_H
 #define HF_BENCH_LEASES_CURL_H
 
@@ -49,24 +49,36 @@ static void hand_curl_cleanup(struct hand_curl *c)
     buf_close(&c->answer);
 }
 
-/* Posts the body.  Returns the status; the answer is in `c->answer` then. */
-static long hand_curl_post(struct hand_curl *c, const char *path, const struct buf *body)
+/* Sends what is set.  Returns the status; the answer is in `c->answer` then. */
+static long hand_curl_send(struct hand_curl *c, const char *path)
 {
     char url[256];
     long status = 0;
     snprintf(url, sizeof url, "%s%s", c->base, path);
     c->answer.len = 0;
     curl_easy_setopt(c->curl, CURLOPT_URL, url);
-    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body->data);
-    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)body->len);
     if (curl_easy_perform(c->curl) != CURLE_OK ||
         curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK)
         die("a request by hand has no answer");
     return status;
 }
 
+/* Posts the body. */
+static long hand_curl_post(struct hand_curl *c, const char *path, const struct buf *body)
+{
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body->data);
+    curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)body->len);
+    return hand_curl_send(c, path);
+}
+
+static inline long hand_curl_get(struct hand_curl *c, const char *path)
+{
+    curl_easy_setopt(c->curl, CURLOPT_HTTPGET, 1L);
+    return hand_curl_send(c, path);
+}
+
 /* Returns where `word` begins in the answer, or NULL. */
-static const char *hand_curl_find(const struct hand_curl *c, const char *word)
+static inline const char *hand_curl_find(const struct hand_curl *c, const char *word)
 {
     return c->answer.len > 0 ? memmem(c->answer.data, c->answer.len, word, strlen(word)) : NULL;
 }

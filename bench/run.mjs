@@ -17,6 +17,7 @@ import { contended, distinct, expiry, growth } from './rows.mjs';
 import { best, snapshot } from './rows_api.mjs';
 import { cell } from './rows_cell.mjs';
 import { checkout } from './rows_checkout.mjs';
+import { clients } from './rows_clients.mjs';
 import { idle, streams } from './rows_connections.mjs';
 import { locks } from './rows_locks.mjs';
 import { plans } from './rows_plans.mjs';
@@ -27,7 +28,7 @@ import { judge, median, render } from './table.mjs';
 
 const rows = {
   contended, distinct, growth, expiry, best, streams, idle, start, snapshot, locks, scale,
-  checkout, plans, cell,
+  checkout, plans, cell, clients,
 };
 
 const TMPFS_MAGIC = 0x01021994;
@@ -78,7 +79,7 @@ function options() {
 }
 
 function need(bench) {
-  const peers = ['wrk', 'redis-server', 'redis-benchmark', 'psql', 'pgbench', 'etcd', 'java'];
+  const peers = ['python3', 'wrk', 'redis-server', 'redis-benchmark', 'psql', 'pgbench', 'etcd', 'java'];
   const missing = peers.filter((program) => {
     try {
       execFileSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' });
@@ -87,7 +88,7 @@ function need(bench) {
       return true;
     }
   });
-  const tools = ['bare', 'buyers', 'cached', 'handover', 'idle', 'journal', 'lock_pairs', 'loop', 'peer',
+  const tools = ['bare', 'buyers', 'cached', 'calls', 'handover', 'idle', 'journal', 'lock_pairs', 'loop', 'peer',
     'provider', 'sessions', 'streams']
     .map((file) => join(bench.tools, file));
   const built = [bench.build, ...(bench.before ? [bench.before] : [])].flatMap((directory) => (

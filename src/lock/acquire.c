@@ -13,11 +13,11 @@
  * outage that is shorter than the wait is no reason to give up. */
 #include "lock/acquire.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/backoff.h"
-#include "base/hash.h"
 #include "lock/cancel.h"
 #include "lock/lock.h"
 #include "lock/options.h"
@@ -403,6 +403,17 @@ static void count(const struct lock_attempt *a, enum hf_result r)
         stats_add(stats, STAT_WAIT_US, (uint64_t)(now_us - a->waiting_from_us));
 }
 
+/* The number of the calling thread.  What pthread_self returns passes to a new thread once this one
+ * has ended, and would make that thread the owner of locks that outlived this one. */
+static uint64_t thread_number(void)
+{
+    static _Atomic uint64_t n_threads;
+    static _Thread_local uint64_t own;
+    if (!own)
+        own = 1 + atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed);
+    return own;
+}
+
 static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
                                 const struct hf_lock_options *options)
 {
@@ -425,7 +436,7 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
         .queue = options->wait_ms != 0 && options->retries == 0,
         .label = options->label,
         .label_len = options->label ? strlen(options->label) : 0,
-        .agent = hash_int((uintptr_t)pthread_self()) | 1, /* of this thread */
+        .agent = thread_number(),
         .value = options->value,
         .value_len = options->value ? strlen(options->value) : 0,
     };

@@ -265,6 +265,30 @@ static void a_thread_that_would_wait_for_itself_is_told(void **state)
     hf_close(locks);
 }
 
+static void *take_and_end(void *arg)
+{
+    const struct caller *c = arg;
+    return take(c->locks, c->name, c->want);
+}
+
+/* A new thread usually has the stack and the pthread_t of one that has ended. */
+static void a_thread_is_not_taken_for_one_that_has_ended(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_at(server.port, "");
+    struct caller c = {.locks = locks, .name = "inherited", .want = HF_LOCK_OPTIONS_INIT};
+    pthread_t first;
+    void *lock;
+    assert_int_equal(pthread_create(&first, NULL, take_and_end, &c), 0);
+    assert_int_equal(pthread_join(first, &lock), 0);
+    c.want.wait_ms = 100;
+    caller_start(&c);
+    pthread_join(c.thread, NULL);
+    assert_int_equal(c.result, HF_TAKEN);
+    give(lock);
+    hf_close(locks);
+}
+
 static void threads_that_would_wait_for_each_other_are_told(void **state)
 {
     (void)state;
@@ -550,6 +574,7 @@ int main(void)
         cmocka_unit_test(many_locks_and_threads_share_a_session_and_few_connections),
         cmocka_unit_test(a_line_within_a_process_is_served_without_waiting_for_the_stream),
         cmocka_unit_test(a_thread_that_would_wait_for_itself_is_told),
+        cmocka_unit_test(a_thread_is_not_taken_for_one_that_has_ended),
         cmocka_unit_test(threads_that_would_wait_for_each_other_are_told),
         cmocka_unit_test(a_cached_lock_is_granted_without_a_message_until_a_writer_waits),
         cmocka_unit_test(a_cached_lock_in_use_keeps_the_writer_waiting_and_new_readers_behind_it),

@@ -89,6 +89,8 @@ struct http_exchange {
     struct http_response response;
     enum hf_status result; /* as http_client_call returns it */
     struct hf_err err;     /* set if result is not HF_OK */
+    bool was_repeated;     /* an earlier sending was lost with its connection; it may have been
+                              carried out */
 };
 /* Runs all exchanges concurrently, each on a connection of its own, and returns when the last one
  * has ended.  The caller bounds `n`. */

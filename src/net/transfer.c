@@ -237,6 +237,7 @@ void transfer_end(struct transfer *t, CURLcode code)
     struct http_response *response = &exchange->response;
     long status = 0;
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+    exchange->was_repeated = t->times_sent > 1;
     /* libcurl takes a response that ends within its headers for a complete one. */
     if (code == CURLE_OK && t->has_all_headers) {
         exchange->result = HF_OK;

@@ -190,6 +190,12 @@ static void answer_lost(struct job *job)
         finish_without(job, CLIENT_NO_ANSWER);
 }
 
+/* What a release was for is gone because an earlier sending of it was carried out. */
+static bool is_of_own_release(const struct job *job, enum client_result result)
+{
+    return result == CLIENT_LOST && job->message.kind == CLIENT_RELEASE && job->x.was_repeated;
+}
+
 static void judge(struct job *job)
 {
     struct service *s = job->service;
@@ -197,6 +203,8 @@ static void judge(struct job *job)
     enum client_result result =
         wire_answer(job->session ? &job->message : NULL, &job->x.response, &a);
     job->fault = a.fault;
+    if (is_of_own_release(job, result))
+        a.answer.result = CLIENT_DONE;
     if (follow(job)) {
         run(job);
     } else if (result == CLIENT_NOT_DONE) {

@@ -1,8 +1,9 @@
 // The driver of the conformance runner: requests as lines of JSON on stdin, answers on stdout with the same `id`, in any order.
 // Every request is carried out at once, so that a call that waits holds up no other.  The runner's page has the protocol.
 
+import { createRequire } from 'node:module';
 import readline from 'node:readline';
-import { Client, webhooks } from './index.js';
+import { checkFence, Client, webhooks } from './index.js';
 
 const clients = new Map();
 const streams = new Map(); // by name: changes that were not asked for yet, and who waits for one
@@ -54,7 +55,43 @@ async function read(name, stream, isOpenedFirst) {
   return null;
 }
 
+// ---- guarded databases ----
+
+// The packages of the tests are not beside the client, which needs none.
+const { Client: Postgres } = await Promise.resolve().then(() => createRequire(new URL('../../tests/', import.meta.url))('pg')).catch(() => ({}));
+const { DatabaseSync: Sqlite } = await import('node:sqlite').catch(() => ({}));
+
+const LACKS = {
+  fork: 'JavaScript does not fork',
+  ...(Postgres ? {} : { 'check_fence postgres': 'pg is not installed' }),
+  ...(Sqlite ? {} : { 'check_fence sqlite': 'this Node has no SQLite' }),
+  ...(Postgres || Sqlite ? {} : { check_fence: 'there is no database' }),
+};
+
+function connect(database) {
+  if (!database.startsWith('sqlite:')) return new Postgres(database);
+  const db = new Sqlite(database.replace('sqlite:', ''), { timeout: 60_000 });
+  return Object.assign(db, { connect() {}, end: () => db.close(), query: undefined });
+}
+
 const operations = {
+  lacks: () => LACKS,
+  pid: () => process.pid,
+  // The event loop stands still, and with it everything that this process does.
+  block({ seconds }) { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, seconds * 1000); },
+  // Writes to what a lock protects: nothing but its fence.
+  async check_fence({ database, resource, fence }) {
+    const connection = connect(database);
+    const run = (sql) => (connection.query ?? connection.exec).call(connection, sql);
+    await connection.connect();
+    try {
+      await run('BEGIN');
+      await checkFence(connection, resource, fence);
+      await run('COMMIT');
+    } finally {
+      await connection.end();
+    }
+  },
   client({ name, urls, options }) {
     clients.set(name, new Client(urls, camelKeys(options)));
     return null;

@@ -4,14 +4,28 @@
 import json
 import os
 import queue
+import sqlite3
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "src"))
 import holdfast  # noqa: E402
 
+try:
+    import psycopg as postgres
+except ImportError:
+    try:
+        import psycopg2 as postgres
+    except ImportError:
+        postgres = None
+
+LACKS = {"block": "no event loop: a thread that is blocked blocks no other"}
+if not postgres:
+    LACKS["check_fence postgres"] = "neither psycopg nor psycopg2 is installed"
+
 things = {}  # what requests have named: clients, streams, maps, locks
-CLASSES = ("Conflict", "Gone", "LockLost", "NotFound", "Unavailable", "OutcomeUnknown")
+CLASSES = ("Conflict", "Gone", "LockLost", "NotFound", "Unavailable", "OutcomeUnknown", "StaleFence")
 
 
 class Usage(Exception):
@@ -64,8 +78,13 @@ def call(request):
 
 
 def lock(request):
-    lock = the("client", request["client"]).lock(request["locks"], **(request.get("options") or {}))
-    lock.acquire()
+    options = dict(request.get("options") or {})
+    agent = options.pop("agent", None)
+    lock = the("client", request["client"]).lock(request["locks"], **options)
+    if agent is None:
+        lock.acquire()
+    else:  # a thread of its own, whose locks the service knows as those of one agent
+        things.setdefault(("agent", agent), ThreadPoolExecutor(1)).submit(lock.acquire).result()
     things["lock", request["name"]] = lock
     return {"fence": lock.fence, "fences": lock.fences, "slot": lock.slot}
 
@@ -80,6 +99,33 @@ def lock_state(request):
     lock = the("lock", request["name"])
     held = lock.held
     return {"held": held, "lost": lock.lost.is_set()}
+
+
+def fork(request):
+    """A child looks at the lock, and tries to give it back."""
+    lock = the("lock", request["name"])
+    pid = os.fork()
+    if pid == 0:
+        told = 0
+        try:
+            told = 1 if lock.held else 0
+            lock.release()
+            told += 2
+        finally:
+            os._exit(told)
+    told = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return {"held": bool(told & 1), "released": bool(told & 2)}
+
+
+def check_fence(request):
+    """Writes to what a lock protects: nothing but its fence."""
+    kind, _, path = request["database"].partition(":")
+    db = sqlite3.connect(path, timeout=60) if kind == "sqlite" else postgres.connect(request["database"])
+    try:
+        holdfast.check_fence(db, request["resource"], request["fence"])
+        db.commit()
+    finally:
+        db.close()
 
 
 def client(request):
@@ -109,6 +155,7 @@ def close(request):
 
 
 OPS = {
+    "lacks": lambda r: LACKS, "pid": lambda r: os.getpid(), "fork": fork, "check_fence": check_fence,
     "client": client, "call": call, "stream": stream, "watch": stream, "map": seat_map,
     "map_state": map_state, "close": close, "lock": lock, "lock_state": lock_state, "unlock": unlock,
     "next": lambda r: the("stream", r["name"]).next(r.get("timeout", 10)),

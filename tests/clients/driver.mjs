@@ -5,7 +5,11 @@
 //   await driver.stop();          // ends its stdin; exit 0 and no request without an answer, or it throws
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { launch } from '../support/server.mjs';
+
+// Debian's own Python has the modules that apt installs, whichever comes first in PATH.
+export const PYTHON = fs.existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3';
 
 const ANSWER_MS = 180_000; // longer than any timeout that a scenario gives to a client
 const STOP_MS = 60_000;

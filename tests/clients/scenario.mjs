@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { newKey, Server, sleep, until } from '../support/server.mjs';
+import path from 'node:path';
+import { newKey, Server, sleep, tempDir, until } from '../support/server.mjs';
 import { startDriver } from './driver.mjs';
 import { startFaultProxy } from './fault_proxy.mjs';
 import { differences, fill, member } from './matching.mjs';
@@ -32,8 +33,27 @@ export function check({ name, steps, ...fields }) {
   }
 }
 
-// `servers` has those that scenarios share, by name, and the cell; `language` has the command of the driver and a driver
-// that runs.  A scenario with a TTL begins anew, with a longer one, if it failed: a machine that stands still for longer
+const DATABASES = ['postgres', 'sqlite'];
+
+// What a scenario needs of a driver, by names that a driver may lack: its own name, verbs, calls and their fields...
+export function needsOf({ name, server, client, steps }, subject) {
+  const needs = new Set([`${subject}: ${name}`]);
+  const manyUrls = [client, ...steps].some((each) => each?.urls?.length > 1);
+  if (manyUrls && server !== 'cell') needs.add('several servers');
+  for (const step of steps) {
+    const [verb] = Object.keys(step);
+    const what = verb === 'call' ? step.call : verb;
+    if (verb in ofClient) needs.add(verb);
+    if (verb === 'call') needs.add(what);
+    if (verb === 'check_fence' && step.database) needs.add(`check_fence ${step.database}`);
+    for (const field of Object.keys(verb === 'lock' ? step.options ?? {} : step.args ?? {})) needs.add(`${what} ${field}`);
+    for (const member of Object.keys(step.error ?? {})) needs.add(`${verb} error.${member}`);
+  }
+  return needs;
+}
+
+// `servers` has those that scenarios share, by name, and the cell; `language` has the command of the driver, a driver
+// that runs, and what it lacks.  A scenario with a TTL begins anew, with a longer one, if it failed: a machine that stands still for longer
 // than a TTL ends locks that the scenario expects to be held.
 export async function runScenario(scenario, language, servers) {
   for (let attempt = 1, ttl = scenario.ttl; ; attempt++, ttl *= TTL_FACTOR) {
@@ -57,6 +77,7 @@ class Run {
     this.clients = new Set();
     this.opened = new Set(); // streams, watches and maps
     this.begun = new Map(); // name -> promise of an answer
+    this.databases = { postgres: servers.postgres?.url(), sqlite: `sqlite:${path.join(tempDir(), 'guarded.db')}` };
     this.saved = { key: newKey(), lock: `lock-${newKey()}`, ttl, ttl_ms: ttl * 1000 };
   }
 
@@ -88,7 +109,7 @@ class Run {
 
   async end() {
     try {
-      if (this.scenario.process) process.kill(this.driver.pid, 'SIGCONT');
+      if (this.pid) process.kill(this.pid, 'SIGCONT');
       if (this.killed?.run.ended) await this.killed.launch();
       for (const name of this.opened) await this.driver.ask({ op: 'close', name });
       for (const name of this.clients) await this.driver.ask({ op: 'close_client', name });
@@ -152,9 +173,7 @@ class Run {
 const own = (fields, run) => Object.assign(run, { fields });
 const value = (it) => ({ value: it });
 
-const verbs = {
-  // ---- the client's ----
-
+const ofClient = {
   client: own(['urls'], async (run, name, { urls, options = {} }) => {
     run.clients.add(run.prefix + name);
     return run.ask('client', { name, urls, options: { timeout: TIMEOUT_S, ...options } });
@@ -175,9 +194,13 @@ const verbs = {
   unlock: (run, name) => run.ask('unlock', { name }),
   watch: own(['lock'], (run, name, { as, lock }) => run.open('watch', { name, as, lock })),
   webhook: (run, message) => run.ask('webhook', message),
+  check_fence: own(['fence', 'database'], (run, resource, { fence, database = DATABASES.find((each) => !(`check_fence ${each}` in run.language.lacks)) }) =>
+    run.ask('check_fence', { resource, fence, database: run.databases[database] })),
+  fork: (run, name) => run.ask('fork', { name }),
+  block: (run, n_ttls) => run.ask('block', { seconds: run.saved.ttl * n_ttls }),
+};
 
-  // ---- the runner's ----
-
+const ofRunner = {
   await: (run, name) => {
     const answer = run.begun.get(name);
     assert.ok(answer, `nothing was begun as ${name}`);
@@ -232,10 +255,11 @@ const verbs = {
     };
     await steps[what]();
   },
-  // The client's process stands still until it is continued.
-  process: (run, what) => {
+  // The process that has the client's locks stands still until it is continued.
+  process: async (run, what) => {
     assert.ok(['stop', 'continue'].includes(what), what);
-    process.kill(run.driver.pid, what === 'stop' ? 'SIGSTOP' : 'SIGCONT');
+    run.pid ??= (await run.ask('pid', {})).value;
+    process.kill(run.pid, what === 'stop' ? 'SIGSTOP' : 'SIGCONT');
   },
   sleep_ttls: (run, n) => sleep(run.saved.ttl_ms * n),
   // A buyer's browser: pays a booking at the server's sandbox.
@@ -253,3 +277,5 @@ const verbs = {
     assert.equal(answer.status, 200, await answer.text());
   },
 };
+
+const verbs = { ...ofClient, ...ofRunner };

@@ -11,6 +11,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import util from 'node:util';
+import pg from 'pg';
 import { Webhook } from 'standardwebhooks';
 import {
   checkFence, Client, Conflict, Gone, HoldfastError, LockLost, NotFound, OPERATIONS, OutcomeUnknown, StaleFence, Unavailable, webhooks,
@@ -19,7 +20,6 @@ import * as inBrowsers from '../../clients/js/browser.js';
 import { openBrowser } from '../support/browser.mjs';
 import { look, waiting } from '../support/locks.mjs';
 import { Document } from '../support/openapi.mjs';
-import { startPostgres } from '../support/postgres.mjs';
 import { startProxy } from '../support/proxy.mjs';
 import { areasOf, freePort, launch, mapOf, reap, sleep, start, tempDir, until } from '../support/server.mjs';
 
@@ -744,18 +744,6 @@ describe('a fence', () => {
       } }),
     };
   };
-  // What pg has, by psql.
-  const pg = (postgres) => ({
-    async query(text, values) {
-      const filled = values.reduce((sql, value, i) => sql.replace(`$${i + 1}`, `'${value}'`), text);
-      try {
-        return execFileSync('psql', [postgres.url(), '-qAtX', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose', '-c', filled], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-      } catch (error) {
-        throw Object.assign(new Error(error.stderr), { code: /ERROR: {2}(\w{5}):/.exec(error.stderr)?.[1] });
-      }
-    },
-  });
-
   const guards = async (connection) => {
     const check = async (resource, fence) => checkFence(connection, resource, fence);
     await check('report', 1763300000000017);
@@ -782,16 +770,8 @@ describe('a fence', () => {
     await guards(db);
   });
 
-  it('that is stale is refused by PostgreSQL', async () => {
-    const postgres = await startPostgres();
-    try {
-      const db = pg(postgres);
-      execFileSync('psql', [postgres.url(), '-qX', '-v', 'ON_ERROR_STOP=1', '-f', fileURLToPath(new URL('../../share/holdfast/fence.sql', import.meta.url))]);
-      await guards(db);
-      assert.throws(() => checkFence({ ...db, totalCount: 3 }, 'report', 1), TypeError);
-    } finally {
-      await postgres.stop();
-    }
+  it('is not checked by a pool, which has no transaction', () => {
+    assert.throws(() => checkFence(new pg.Pool(), 'report', 1), { constructor: TypeError, message: /pool/ });
   });
 });
 

@@ -1,11 +1,13 @@
 """The guard at the target of a write."""
 
+import contextlib
+import importlib
 import os
 import sqlite3
 import tempfile
 import unittest
 
-from support import holdfast
+from support import holdfast, new_name
 
 
 class Sqlite(unittest.TestCase):
@@ -74,44 +76,38 @@ class Sqlite(unittest.TestCase):
 
 
 class Postgres(unittest.TestCase):
-    """A connection as psycopg has them; the SQL behind it is tested with the guard itself."""
+    """Each driver that is installed, at HOLDFAST_POSTGRES: a database with share/holdfast/fence.sql."""
 
-    class Connection:
-        autocommit = False
-
-        def __init__(self, code=None):
-            self.code = code
-            self.asked = []
-
-        def cursor(self):
-            return self
-
-        def close(self):
-            pass
-
-        def execute(self, sql, values):
-            self.asked.append((sql, values))
-            if self.code:
-                error = RuntimeError("refused")
-                error.sqlstate = self.code
-                raise error
-
-    def test_it_asks_the_function_of_fence_sql(self):
-        connection = self.Connection()
-        holdfast.check_fence(connection, "report", 7)
-        self.assertEqual(connection.asked, [("SELECT holdfast_fence(%s, %s)", ("report", 7))])
+    def each_connection(self):
+        if not os.environ.get("HOLDFAST_POSTGRES"):
+            self.skipTest("there is no PostgreSQL")
+        for name in ("psycopg", "psycopg2"):
+            try:
+                driver = importlib.import_module(name)
+            except ImportError:
+                continue
+            with self.subTest(name), contextlib.closing(driver.connect(os.environ["HOLDFAST_POSTGRES"])) as db:
+                yield db, new_name()
 
     def test_a_stale_fence_is_told_from_other_failures(self):
-        with self.assertRaises(holdfast.StaleFence):
-            holdfast.check_fence(self.Connection("SF001"), "report", 7)
-        with self.assertRaises(RuntimeError):
-            holdfast.check_fence(self.Connection("40001"), "report", 7)
+        for db, report in self.each_connection():
+            holdfast.check_fence(db, report, 8)
+            db.commit()
+            with self.assertRaises(holdfast.StaleFence):
+                holdfast.check_fence(db, report, 7)
+            with self.assertRaises(Exception) as caught:  # the transaction has failed
+                holdfast.check_fence(db, report, 9)
+            self.assertNotIsInstance(caught.exception, holdfast.StaleFence)
+            db.rollback()
+            holdfast.check_fence(db, report, 9)
 
     def test_outside_a_transaction_it_is_refused(self):
-        connection = self.Connection()
-        connection.autocommit = True
-        with self.assertRaises(ValueError):
-            holdfast.check_fence(connection, "report", 7)
+        for db, report in self.each_connection():
+            db.autocommit = True
+            with self.assertRaises(ValueError):
+                holdfast.check_fence(db, report, 7)
+            db.cursor().execute("BEGIN")
+            holdfast.check_fence(db, report, 7)
 
 
 if __name__ == "__main__":

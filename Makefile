@@ -14,7 +14,7 @@
 #   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
 #                             there; contender.c is a program of its own
 #   tests/journal/test_*.c    the same for the drivers of the cell's journal; appender.c is a program
-#   tests/history/worker.c, reader.c  programs of their own, too
+#   tests/history/worker.c, reader.c, tests/clients/lock_driver.c  programs of their own, too
 #   tests/differential/read_*.c  one program each, which prints what our reader makes of its input
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME; in the other builds linked with
 #                             replay.c there, a cmocka executable that runs the target on each file of its corpus
@@ -132,7 +132,7 @@ MUTANTS = $(addprefix $(B)/mutants/,$(shell tests/sim/mutate --list))
 TEST_SOURCES = $(wildcard tests/*/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
 CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c tests/history/worker.c \
-                tests/history/reader.c tests/journal/appender.c))
+                tests/history/reader.c tests/journal/appender.c tests/clients/lock_driver.c))
 READERS = $(call programs,$(wildcard tests/differential/read_*.c))
 CONFORMANCE = $(call objects,$(filter-out $(TEST_SOURCES) tests/conformance/contender.c,\
                 $(wildcard tests/conformance/*.c)))

@@ -24,6 +24,7 @@ const AT_ONCE = 8; // scenarios
 const LANGUAGES = [
   { name: 'js', least: 144, command: [process.execPath, inClients('js/conformance.mjs')] },
   { name: 'python', least: 145, command: [PYTHON, inClients('python/conformance.py')] },
+  { name: 'native', least: 100, command: [process.execPath, path.join(root, 'tests/clients/native_driver.mjs')] },
   ...(process.env.HOLDFAST_DRIVER ? [{ name: 'driver', command: process.env.HOLDFAST_DRIVER.split(' ') }] : []),
 ].filter(({ name }) => !process.env.HOLDFAST_CLIENT || process.env.HOLDFAST_CLIENT === name);
 

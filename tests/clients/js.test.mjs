@@ -675,29 +675,6 @@ describe('a lock', () => {
     }
   });
 
-  it('is lost in a process whose event loop was blocked past the TTL, which knows it at once', async () => {
-    const name = next();
-    const program = `
-      import { Client } from ${JSON.stringify(path.join(PACKAGE, 'index.js'))};
-      const client = new Client(${JSON.stringify(url)});
-      const lock = await client.lock(${JSON.stringify(name)}, { ttl: 1 });
-      const { fence, signal } = lock;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
-      const held = lock.held;
-      await new Promise((resolve) => { if (signal.aborted) resolve(); else signal.addEventListener('abort', resolve); });
-      const refused = await lock.release().then(() => null, (error) => error.name);
-      console.log(JSON.stringify({ fence, held, refused }));
-      await client.close();`;
-    const run = launch(process.execPath, ['--input-type=module', '-e', program]);
-    await until('it has the lock', async () => (await on(name)).last_fence !== null || run.ended);
-    const taken = await client.lock(name, LONG);
-    assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr);
-    const { fence, ...rest } = JSON.parse(run.stdout);
-    assert.deepEqual(rest, { held: false, refused: 'LockLost' });
-    assert.notEqual(taken.fence, fence);
-    await taken.release();
-  });
-
   it('is lost on a machine that slept past the TTL, as soon as it wakes', async () => {
     const program = `
       import os from 'node:os';

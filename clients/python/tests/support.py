@@ -6,7 +6,6 @@ Their claims do not depend on how fast the machine is: LONG_S is never waited fo
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -194,13 +193,3 @@ class Program:
 
     def read(self):
         return self.run.stdout.readline().strip()
-
-    def say(self, text):
-        self.run.stdin.write(f"{text}\n")
-        self.run.stdin.flush()
-
-    def stop(self):
-        self.run.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self.run.send_signal(signal.SIGCONT)

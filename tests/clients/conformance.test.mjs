@@ -96,7 +96,7 @@ for (const language of LANGUAGES) {
     for (const { subject, scenarios } of subjects) {
       const isCell = scenarios.some(({ server }) => server === 'cell');
       describe(subject, { concurrency: isCell ? 1 : AT_ONCE }, () => {
-        if (isCell) before(async () => { servers.cell ??= await startCell('postgres'); });
+        if (isCell) before(async () => { servers.cell ??= await startCell(process.env.HF_SOAK === '1' ? 'etcd' : 'postgres'); });
         for (const scenario of scenarios) {
           const lack = missing(scenario, subject);
           if (lack) lacks.add(lack);

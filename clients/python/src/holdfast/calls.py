@@ -204,7 +204,7 @@ class _Call:
             except NotSent as why:
                 error = Unavailable("unreachable", f"No server could be reached: {why}.")
             except Unanswered as silence:
-                self._may_be_done = self._may_be_done or self._is_write
+                self._may_be_done |= self._is_write
                 error = Unavailable("timeout" if silence.timed_out else "unreachable",
                                     "The server did not answer.")
             except Unavailable as refused:
@@ -224,12 +224,10 @@ class _Call:
             time.sleep(pause)
 
     def _is_to_be_repeated(self, error: HoldfastError) -> bool:
-        if error.code in ("outcome_unknown", "idempotency_in_flight"):
-            self._may_be_done = self._may_be_done or self._is_write
-            return True
-        if error.status in (502, 504) and error.code == "unavailable":  # a gateway lost the answer
-            self._may_be_done = self._may_be_done or self._is_write
-        return error.status in _RETRIED or error.status == 307
+        is_open = error.code in ("outcome_unknown", "idempotency_in_flight")
+        is_lost = error.status in (502, 504) and error.code == "unavailable"  # by a gateway
+        self._may_be_done |= self._is_write and (is_open or is_lost)
+        return is_open or error.status in _RETRIED or error.status == 307
 
     def _failure(self, error: HoldfastError) -> HoldfastError:
         if not self._may_be_done or isinstance(error, OutcomeUnknown):

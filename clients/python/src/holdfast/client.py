@@ -1,6 +1,7 @@
 """The client: groups of calls, and locks."""
 
 import ssl
+from contextlib import AbstractContextManager
 from typing import Optional, Sequence, Union
 
 from . import groups
@@ -9,7 +10,7 @@ from .locks import Lock
 from .sessions import Sessions
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A client of one Holdfast server, or of several that share a ledger or are a cell.
 
     url          "http://HOST:PORT", or a list of them, which are tried in turn
@@ -62,9 +63,6 @@ class Client:
         for a lock gets HoldfastError `client_closed`.  A call after it begins anew."""
         self._sessions.close(min(5.0, self._caller.timeout))
         self._caller.transport.close()
-
-    def __enter__(self) -> "Client":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

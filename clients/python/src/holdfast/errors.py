@@ -1,7 +1,7 @@
 """What calls raise: one class for each family of codes."""
 
 from email.message import Message
-from typing import Any, Dict, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Mapping, Optional, Type
 
 from .resource import Resource, parse
 
@@ -21,7 +21,7 @@ class HoldfastError(Exception):
     def __init__(self, code: str, detail: str = "", *, status: Optional[int] = None,
                  retry_after: Optional[float] = None,
                  extra: Optional[Mapping[str, Any]] = None) -> None:
-        super().__init__(f"{code}: {detail}" if detail else code)
+        super().__init__(code, detail)
         self.code = code
         self.status = status
         self.detail = detail
@@ -29,9 +29,8 @@ class HoldfastError(Exception):
         self.extra = Resource(extra or {})
         self.may_be_ours = False  # an earlier attempt of the call may have made it so
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return _again, (type(self), self.code, self.detail, self.status, self.retry_after,
-                        dict(self.extra))
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" if self.detail else self.code
 
 
 class Conflict(HoldfastError):
@@ -65,11 +64,6 @@ class StaleFence(HoldfastError):
 _CLASSES: Dict[int, Type[HoldfastError]] = {
     307: Unavailable, 404: NotFound, 409: Conflict, 410: Gone, 422: Conflict,
     429: Unavailable, 502: Unavailable, 503: Unavailable, 504: Unavailable}
-
-
-def _again(kind: Type[HoldfastError], code: str, detail: str, status: Optional[int],
-           retry_after: Optional[float], extra: Dict[str, Any]) -> HoldfastError:
-    return kind(code, detail, status=status, retry_after=retry_after, extra=extra)
 
 
 def of_answer(status: int, headers: Message, body: bytes) -> HoldfastError:

@@ -2,6 +2,7 @@
 
 import http.client
 import threading
+from contextlib import AbstractContextManager
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .calls import Caller, pause_s
@@ -15,7 +16,7 @@ _SILENCE_S = 45.0  # the server sends something every 15 s
 Restart = Callable[[int], Tuple[Resource, int]]
 
 
-class Stream(Iterator[Resource]):
+class Stream(Iterator[Resource], AbstractContextManager["Stream"]):
     """An iterator over changes; each has a `type`.  It reconnects by itself and ends with `close`.
 
     Several threads may not iterate at once; any thread may close it.
@@ -38,9 +39,6 @@ class Stream(Iterator[Resource]):
         self._closed = threading.Event()
 
     def __iter__(self) -> "Stream":
-        return self
-
-    def __enter__(self) -> "Stream":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -145,7 +143,7 @@ class Stream(Iterator[Resource]):
         self._pending = []
 
 
-class SeatMap:
+class SeatMap(AbstractContextManager["SeatMap"]):
     """The seats and areas of an event, kept up to date in the background.
 
     seats   the state of each seat by its id: `available`, `held`, `booked` or `blocked`
@@ -166,9 +164,6 @@ class SeatMap:
         self._stream = follow(first["seq"])
         self._thread = threading.Thread(target=self._follow, name="holdfast-map", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> "SeatMap":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

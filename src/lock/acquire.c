@@ -67,15 +67,22 @@ struct lock_attempt {
     int64_t pace_us;         /* how long the queue takes for a place; 0: not known */
 };
 
-void wait_limit_init(struct wait_limit *limit, const struct hf_locks *locks,
-                     const struct hf_lock_options *options)
+void wait_limit_init(struct wait_limit *limit, const struct hf_lock_options *options)
 {
-    *limit = (struct wait_limit){
-        .until_us = INT64_MAX, .retries = options->retries, .cancel = options->cancel};
-    if (options->wait_ms == 0 && options->retries == 0)
-        limit->until_us = 0;
-    else if (options->wait_ms > 0)
-        limit->until_us = locks_now_us(locks) + options->wait_ms * 1000;
+    bool has_limit = options->wait_ms > 0 || (options->wait_ms == 0 && options->retries == 0);
+    *limit = (struct wait_limit){.wait_us = has_limit ? options->wait_ms * 1000 : INT64_MAX,
+                                 .retries = options->retries,
+                                 .cancel = options->cancel};
+}
+
+/* The first request is sent now, or has failed before it was. */
+static void begin(struct lock_attempt *a, int64_t now_us)
+{
+    struct wait_limit *limit = a->limit;
+    if (a->begun_us == 0)
+        a->begun_us = now_us;
+    if (limit->until_us == 0)
+        limit->until_us = limit->wait_us == INT64_MAX ? INT64_MAX : now_us + limit->wait_us;
 }
 
 static bool is_cancelled(const struct lock_attempt *a)
@@ -110,8 +117,7 @@ static enum hf_result send_request(struct lock_attempt *a, struct lease_verdict 
         draw_owner(a);
     int64_t before_us = a->sent_us;
     a->sent_us = locks_now_us(a->locks);
-    if (a->begun_us == 0)
-        a->begun_us = a->sent_us;
+    begin(a, a->sent_us);
     a->n_short_waits = a->sent_us - before_us < SHORT_WAIT_US ? a->n_short_waits + 1 : 0;
     *verdict = (struct lease_verdict){.result = HF_UNKNOWN};
     return lease_acquire(a->handle, &a->lock->request, verdict, fault);
@@ -251,6 +257,7 @@ static enum hf_result retry_or_give_up(struct lock_attempt *a, enum hf_result r,
     if (!may_ask_again(a, r))
         return r;
     int64_t now_us = locks_now_us(a->locks);
+    begin(a, now_us);
     note_silence(a, r, now_us);
     if (is_cancelled(a))
         return cancelled(fault);
@@ -468,7 +475,7 @@ enum hf_result lock_acquire(struct hf_locks *locks, const char *name,
     }
     a.lock->on_loss = options->on_loss;
     a.lock->ctx = options->ctx;
-    watch_add(a.lock);
+    watch_add(a.lock, a.granted_us);
     *ret = a.lock;
     return HF_DONE;
 }
@@ -483,6 +490,6 @@ enum hf_result hf_lock(struct hf_locks *locks, const char *name,
     if ((r = options_check_name(locks, name, fault)) != HF_DONE ||
         (r = options_check(locks, options, &checked, fault)) != HF_DONE)
         return r;
-    wait_limit_init(&limit, locks, &checked);
+    wait_limit_init(&limit, &checked);
     return lock_acquire(locks, name, &checked, &limit, ret, fault);
 }

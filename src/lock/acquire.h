@@ -6,12 +6,12 @@
 
 /* When a call stops trying.  All locks of a set share one. */
 struct wait_limit {
-    int64_t until_us; /* INT64_MAX: no limit */
+    int64_t wait_us;  /* how long it may wait; INT64_MAX: no limit */
+    int64_t until_us; /* 0 until the first request is sent; INT64_MAX: no limit */
     int retries;      /* that are left */
     const struct hf_cancel *cancel;
 };
-void wait_limit_init(struct wait_limit *limit, const struct hf_locks *locks,
-                     const struct hf_lock_options *options);
+void wait_limit_init(struct wait_limit *limit, const struct hf_lock_options *options);
 
 /* `options` and `name` have been checked. */
 HF_MUST_USE enum hf_result lock_acquire(struct hf_locks *locks, const char *name,

@@ -40,7 +40,7 @@ enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *electi
     for (int n_lost_answers = 0; !hf_cancel_is_triggered(checked.cancel);) {
         struct wait_limit limit;
         struct hf_lock *lock = NULL;
-        wait_limit_init(&limit, locks, &options);
+        wait_limit_init(&limit, &options);
         r = lock_acquire(locks, checked.name, &options, &limit, &lock, fault);
         if (r == HF_DONE) {
             n_lost_answers = 0;

@@ -95,7 +95,7 @@ enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, si
         return r;
     struct hf_lock_options quiet = checked;
     quiet.on_loss = NULL;
-    wait_limit_init(&limit, locks, &checked);
+    wait_limit_init(&limit, &checked);
     struct hf_lock_set *set = hf_alloc(sizeof *set);
     set->locks = locks;
     for (size_t i = 0; i < n; i++) {

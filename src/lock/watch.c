@@ -65,7 +65,7 @@ int64_t watch_renewal_limit_ms(const struct hf_lock *lock, int64_t now_us)
  * after the lease began, but for a short lease no later than half of what the margin leaves of it.
  * It is not due before a third of the remaining time has passed, since a back end may grant less
  * than was asked for (a session's TTL) each time. */
-static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
+static void set_deadline(struct hf_lock *lock, int64_t deadline_us, int64_t now_us)
 {
     int64_t before_us = atomic_load_explicit(&lock->deadline_us, memory_order_relaxed);
     if (deadline_us < before_us)
@@ -75,7 +75,6 @@ static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
     int64_t pause_us = ttl_us / 3 < usable_us / 2 ? ttl_us / 3 : usable_us / 2;
     lock->loss_us = deadline_us - lock->lead_us;
     lock->renew_us = deadline_us - usable_us + pause_us;
-    int64_t now_us = locks_now_us(lock->locks);
     if (lock->renew_us < now_us + (deadline_us - now_us) / 3)
         lock->renew_us = now_us + (deadline_us - now_us) / 3;
     if (lock->manual || lock->renew_us >= lock->renew_until_us)
@@ -101,7 +100,7 @@ static void renewed(struct hf_lock *lock, int64_t sent_us, const struct lease_ve
     if (verdict->result == HF_DONE) {
         stats_add(&lock->locks->stats, STAT_RENEWALS, 1);
         lock->failures = 0;
-        set_deadline(lock, watch_deadline_us(lock, sent_us, verdict));
+        set_deadline(lock, watch_deadline_us(lock, sent_us, verdict), locks_now_us(lock->locks));
         schedule(&lock->locks->watch, lock);
     } else if (verdict->result == HF_LOST) {
         lose(lock);
@@ -394,12 +393,12 @@ void watch_stop(struct hf_locks *locks)
     close_files(w);
 }
 
-void watch_add(struct hf_lock *lock)
+void watch_add(struct hf_lock *lock, int64_t now_us)
 {
     struct hf_locks *locks = lock->locks;
     pthread_mutex_lock(&locks->mutex);
     int64_t deadline_us = atomic_load_explicit(&lock->deadline_us, memory_order_relaxed);
-    set_deadline(lock, deadline_us);
+    set_deadline(lock, deadline_us, now_us);
     lock->next = locks->all;
     if (lock->next)
         lock->next->prev = lock;

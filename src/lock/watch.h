@@ -34,8 +34,8 @@ struct watch {
 HF_MUST_USE enum hf_result watch_start(struct hf_locks *locks, struct hf_fault *fault);
 /* Ends both threads and waits for them; does nothing if they were never started. */
 void watch_stop(struct hf_locks *locks);
-/* Begins to watch a lock that has just been granted. */
-void watch_add(struct hf_lock *lock);
+/* Begins to watch a lock that was granted at `now_us`. */
+void watch_add(struct hf_lock *lock, int64_t now_us);
 /* Stops watching it: no further renewal is sent and no callback begins.  Waits for a callback that
  * is running, unless called from it.  The caller keeps its reference. */
 void watch_remove(struct hf_lock *lock);

@@ -431,22 +431,21 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
     lock->margin_us = lock_margin_us(options->ttl_ms);
     lock->lead_us = min_us(LOSS_LEAD_US, (options->ttl_ms * 1000 - lock->margin_us) / 5);
     lock->renew_until_us = INT64_MAX;
-    lock->refs = 1;
+    atomic_init(&lock->refs, 1);
     lock->fd = -1;
-    lock->request = (struct lease_request){
-        .key = lock->name,
-        .key_len = len,
-        .ttl_ms = options->ttl_ms,
-        .mode = options->mode,
-        .priority = options->priority,
-        .slots = options->slots,
-        .queue = options->wait_ms != 0 && options->retries == 0,
-        .label = options->label,
-        .label_len = options->label ? strlen(options->label) : 0,
-        .agent = thread_number(),
-        .value = options->value,
-        .value_len = options->value ? strlen(options->value) : 0,
-    };
+    struct lease_request *request = &lock->request;
+    request->key = lock->name;
+    request->key_len = len;
+    request->ttl_ms = options->ttl_ms;
+    request->mode = options->mode;
+    request->priority = options->priority;
+    request->slots = options->slots;
+    request->queue = options->wait_ms != 0 && options->retries == 0;
+    request->label = options->label;
+    request->label_len = options->label ? strlen(options->label) : 0;
+    request->agent = thread_number();
+    request->value = options->value;
+    request->value_len = options->value ? strlen(options->value) : 0;
     return lock;
 }
 

@@ -14,17 +14,18 @@
 
 /* ---- finding ---- */
 
-static uint64_t hash_of(uint64_t name_hash, const uint8_t *owner)
+/* Owners are random bits, and each acquisition has its own. */
+static uint64_t hash_of(const uint8_t *owner)
 {
     uint64_t start;
-    memcpy(&start, owner, sizeof start); /* random, so it spreads by itself */
-    return hash_finish(start ^ name_hash);
+    memcpy(&start, owner, sizeof start);
+    return hash_finish(start);
 }
 
-static struct client_lease *find_lease(const struct client *c, uint64_t name_hash, const char *name,
-                                       size_t name_len, const uint8_t *owner)
+struct client_lease *client_find(const struct client *c, const char *name, size_t name_len,
+                                 const uint8_t owner[LEASE_OWNER_SIZE])
 {
-    uint64_t hash = hash_of(name_hash, owner);
+    uint64_t hash = hash_of(owner);
     for (struct table_node *x = table_chain(&c->leases, hash); x; x = x->next) {
         struct client_lease *l = (struct client_lease *)(void *)x;
         if (x->hash == hash && memcmp(l->owner, owner, LEASE_OWNER_SIZE) == 0 &&
@@ -34,12 +35,6 @@ static struct client_lease *find_lease(const struct client *c, uint64_t name_has
     return NULL;
 }
 
-struct client_lease *client_find(const struct client *c, const char *name, size_t name_len,
-                                 const uint8_t owner[LEASE_OWNER_SIZE])
-{
-    return find_lease(c, hash_keyed(name, name_len), name, name_len, owner);
-}
-
 static bool is_named(const struct client_claim *claim, uint64_t hash, const char *name,
                      size_t name_len)
 {
@@ -47,18 +42,13 @@ static bool is_named(const struct client_claim *claim, uint64_t hash, const char
            memcmp(claim->name, name, name_len) == 0;
 }
 
-static struct client_claim *claim_hashed(const struct client *c, uint64_t hash, const char *name,
-                                         size_t name_len)
+struct client_claim *claim_first(const struct client *c, const char *name, size_t name_len)
 {
+    uint64_t hash = hash_keyed(name, name_len);
     struct table_node *x = table_chain(&c->claims, hash);
     while (x && !is_named((struct client_claim *)(void *)x, hash, name, name_len))
         x = x->next;
     return (struct client_claim *)(void *)x;
-}
-
-struct client_claim *claim_first(const struct client *c, const char *name, size_t name_len)
-{
-    return claim_hashed(c, hash_keyed(name, name_len), name, name_len);
 }
 
 struct client_claim *claim_next(const struct client_claim *claim)
@@ -88,10 +78,9 @@ struct client_claim *claim_owned(const struct client *c, const char *name, size_
 }
 
 /* The cached claim that a reader may share (C6); NULL: none. */
-static struct client_claim *claim_cached(const struct client *c, uint64_t name_hash,
-                                         const char *name, size_t name_len)
+static struct client_claim *claim_cached(const struct client *c, const char *name, size_t name_len)
 {
-    struct client_claim *claim = claim_hashed(c, name_hash, name, name_len);
+    struct client_claim *claim = claim_first(c, name, name_len);
     while (claim && !(claim->cache && claim->stage == CLAIM_HELD && !claim->is_wanted))
         claim = claim_next(claim);
     return claim;
@@ -132,15 +121,14 @@ static void lease_detach(struct client_lease *l)
     l->claim = NULL;
 }
 
-static struct client_lease *lease_new(struct client *c, uint64_t name_hash,
-                                      const struct lease_request *want)
+static struct client_lease *lease_new(struct client *c, const struct lease_request *want)
 {
     struct client_lease *l = hf_alloc(sizeof *l + want->key_len + 1);
     l->client = c;
     memcpy(l->owner, want->owner, sizeof l->owner);
     memcpy(l->name, want->key, want->key_len);
     l->name_len = want->key_len;
-    table_add(&c->leases, &l->link, hash_of(name_hash, l->owner));
+    table_add(&c->leases, &l->link, hash_of(l->owner));
     return l;
 }
 
@@ -313,7 +301,7 @@ static enum client_step end_now(struct client *c, struct client_claim *claim, in
 static struct client_lease *share(struct client *c, struct client_claim *claim,
                                   const struct lease_request *want, int64_t now_us)
 {
-    struct client_lease *l = lease_new(c, claim->link.hash, want);
+    struct client_lease *l = lease_new(c, want);
     lease_attach(l, claim);
     l->expires_us = now_us + c->ttl_ms * 1000;
     heap_set(&c->lease_due, &l->due, l->expires_us);
@@ -339,10 +327,10 @@ static enum client_step ask_service(struct client *c, struct client_lease *l,
 }
 
 /* What is left of an earlier request of this owner; NULL: nothing that can be used. */
-static struct client_lease *ask_earlier(struct client *c, uint64_t name_hash,
-                                        const struct lease_request *want, int64_t now_us)
+static struct client_lease *ask_earlier(struct client *c, const struct lease_request *want,
+                                        int64_t now_us)
 {
-    struct client_lease *l = find_lease(c, name_hash, want->key, want->key_len, want->owner);
+    struct client_lease *l = client_find(c, want->key, want->key_len, want->owner);
     if (!l)
         return NULL;
     struct client_claim *claim = l->claim;
@@ -378,9 +366,8 @@ static enum client_step release_first(struct client *c, struct client_claim *cla
 enum client_step client_acquire(struct client *c, const struct lease_request *want, int64_t now_us,
                                 struct client_lease **ret_lease, struct client_message *ret)
 {
-    uint64_t name_hash = hash_keyed(want->key, want->key_len);
     bool is_open = session_is_usable(c, now_us);
-    struct client_lease *l = ask_earlier(c, name_hash, want, now_us);
+    struct client_lease *l = ask_earlier(c, want, now_us);
     c->used_us = now_us;
     *ret_lease = l;
     if (l && l->claim->stage == CLAIM_HELD)
@@ -393,7 +380,7 @@ enum client_step client_acquire(struct client *c, const struct lease_request *wa
     if (l)
         return ask_service(c, l, want, now_us, ret);
     struct client_claim *cached =
-        c->config.cache ? claim_cached(c, name_hash, want->key, want->key_len) : NULL;
+        c->config.cache ? claim_cached(c, want->key, want->key_len) : NULL;
     if (cached && want->mode == HF_SHARED) {
         if (now_us < client_end_us(c) - client_margin_us(c->ttl_ms)) {
             *ret_lease = share(c, cached, want, now_us);
@@ -408,7 +395,7 @@ enum client_step client_acquire(struct client *c, const struct lease_request *wa
         return release_first(c, idle, now_us, ret);
     }
     c->counts.cache_misses += c->config.cache && want->mode == HF_SHARED;
-    l = lease_new(c, name_hash, want);
+    l = lease_new(c, want);
     lease_attach(l, claim_new(c, want));
     *ret_lease = l;
     return ask_service(c, l, want, now_us, ret);

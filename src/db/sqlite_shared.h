@@ -30,6 +30,8 @@ struct sqlite_shared {
     int64_t stored_ms;       /* the row's own idea of now: old by at most STORE_EVERY_MS */
     int64_t next, reserved;  /* numbers from next on, below reserved, may be given */
     bool dirty;              /* the row is to be written by this transaction */
+    bool is_stored;          /* the row was as above when our last transaction committed, */
+    unsigned data_version;   /* which left the file with this number of SQLite's */
     const uint32_t *commits; /* changes with every commit to the file; NULL: not available */
     uint32_t seen;           /* *commits when all commits were last known */
     uint32_t begun;          /* *commits at the beginning of this transaction */
@@ -54,8 +56,8 @@ void sqlite_shared_close(struct sqlite_shared *s); /* accepts a zeroed struct */
 /* Returns true if the file is no longer at its path, so that it has to be opened again: another
  * process may have created a new one. */
 bool sqlite_shared_has_moved(struct sqlite_shared *s);
-/* Begins a transaction (BEGIN IMMEDIATE) and reads the row.  SQLITE_BUSY: other transactions took
- * longer than the timeout. */
+/* Begins a transaction (BEGIN IMMEDIATE) and reads the row if it may have changed.  SQLITE_BUSY:
+ * other transactions took longer than the timeout. */
 int sqlite_shared_begin(struct sqlite_shared *s);
 /* Before COMMIT: writes the row, if that is due. */
 int sqlite_shared_write(struct sqlite_shared *s);

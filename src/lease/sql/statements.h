@@ -139,21 +139,20 @@ static const char *const lease_sql_migrations[] = {
  * name that has neither holders nor waiters, and returns the fence.  GIVE releases a lease, calls
  * the waiter whose turn it is, and returns ticket, owner and topic of the waiter to wake. */
 #define LEASE_SQL_ONE_STATEMENTS(X)                                                                \
-    X(TAKE, "WITH last AS (SELECT COALESCE(MAX(fence), 0) AS fence, COALESCE(MAX(CASE WHEN"        \
-            " name = r.name AND granted_at < {now} + 86400000 THEN granted_at END), 0) AS ms"      \
-            " FROM lease_fences WHERE name IN (r.name, '')), taken AS ("                           \
-            "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"    \
-            " granted_at, renewed_at, clock_at)"                                                   \
-            " SELECT r.name, r.owner, greatest({now} * 1000 + 999, last.fence + 1), r.mode,"       \
-            " r.slots, r.priority, greatest({now}, last.ms) + r.ttl, r.label,"                     \
-            " greatest({now}, last.ms), greatest({now}, last.ms), {now} FROM last"                 \
+    X(TAKE, "WITH noted AS (INSERT INTO lease_fences (name, fence, granted_at)"                    \
+            " SELECT r.name, greatest(t.now * 1000 + 999,"                                         \
+            " (SELECT fence + 1 FROM lease_fences WHERE name = r.name),"                           \
+            " (SELECT fence + 1 FROM lease_fences WHERE name = '')), t.now"                        \
+            " FROM (SELECT {now} AS now) AS t"                                                     \
             " WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                         \
             " AND NOT EXISTS (SELECT 1 FROM lease_waiters WHERE name = r.name)"                    \
-            " RETURNING name, fence, granted_at), noted AS ("                                      \
-            "INSERT INTO lease_fences (name, fence, granted_at) SELECT name, fence, granted_at"    \
-            " FROM taken ON CONFLICT (name)"                                                       \
-            " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at)"             \
-            " SELECT fence FROM taken"                                                             \
+            " ON CONFLICT (name) DO UPDATE SET fence = excluded.fence, granted_at ="               \
+            " CASE WHEN lease_fences.granted_at < excluded.granted_at + 86400000"                  \
+            " THEN greatest(excluded.granted_at, lease_fences.granted_at)"                         \
+            " ELSE excluded.granted_at END RETURNING fence, granted_at AS since)"                  \
+            " INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"   \
+            " granted_at, renewed_at, clock_at) SELECT r.name, r.owner, fence, r.mode, r.slots,"   \
+            " r.priority, since + r.ttl, r.label, since, since, {now} FROM noted RETURNING fence"  \
             "{args(name bytes, owner bytes, mode bigint, slots bigint, priority bigint,"           \
             " ttl bigint, label text)}")                                                           \
     X(FORGET_FENCES,                                                                               \

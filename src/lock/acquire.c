@@ -317,7 +317,7 @@ static enum hf_result wait_turn(struct lock_attempt *a, const struct lease_verdi
     if (verdict->position <= 1 && verdict->remaining_ms >= 0)
         pause_us = min_us(pause_us, (verdict->remaining_ms + 1) * 1000);
     if (!a->is_waiting)
-        a->is_waiting = pool_begin_waiting(&a->locks->pool, a->handle);
+        a->is_waiting = pool_begin_waiting(&a->locks->pool);
     if (!a->is_waiting) {
         give_handle_back(a);
         int64_t poll_us = poll_pause_us(a, verdict);

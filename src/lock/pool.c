@@ -12,8 +12,9 @@ static size_t waiting_max(const struct pool *pool)
 
 void pool_init(struct pool *pool, struct lease *first, int64_t timeout_ms)
 {
-    *pool = (struct pool){.first = first, .first_is_idle = true, .timeout_ms = timeout_ms};
+    *pool = (struct pool){.first = first, .timeout_ms = timeout_ms, .n_idle = 1};
     pool->idle = hf_alloc((POOL_SHORT_MAX + waiting_max(pool)) * sizeof *pool->idle);
+    pool->idle[0] = first;
     pthread_mutex_init(&pool->mutex, NULL);
     wait_cond_init(&pool->freed);
 }
@@ -21,7 +22,8 @@ void pool_init(struct pool *pool, struct lease *first, int64_t timeout_ms)
 void pool_close(struct pool *pool)
 {
     for (size_t i = 0; i < pool->n_idle; i++)
-        lease_close(pool->idle[i]);
+        if (pool->idle[i] != pool->first)
+            lease_close(pool->idle[i]);
     lease_close(pool->first);
     free(pool->idle);
     pthread_cond_destroy(&pool->freed);
@@ -60,10 +62,6 @@ static void cancel_reservation(struct pool *pool)
 enum hf_result pool_take(struct pool *pool, struct lease **ret, struct hf_fault *fault)
 {
     struct lease *handle;
-    if (atomic_exchange_explicit(&pool->first_is_idle, false, memory_order_acquire)) {
-        *ret = pool->first;
-        return HF_DONE;
-    }
     if (!reserve(pool, &handle))
         return fault_set(fault, HF_UNREACHABLE, "%d calls are waiting for %s to answer already",
                          POOL_SHORT_MAX, pool->first->driver->info.name);
@@ -80,10 +78,6 @@ enum hf_result pool_take(struct pool *pool, struct lease **ret, struct hf_fault 
 
 void pool_give(struct pool *pool, struct lease *handle, bool waiting)
 {
-    if (handle == pool->first) {
-        atomic_store_explicit(&pool->first_is_idle, true, memory_order_release);
-        return;
-    }
     pthread_mutex_lock(&pool->mutex);
     pool->idle[pool->n_idle++] = handle;
     if (waiting) {
@@ -95,10 +89,8 @@ void pool_give(struct pool *pool, struct lease *handle, bool waiting)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-bool pool_begin_waiting(struct pool *pool, const struct lease *handle)
+bool pool_begin_waiting(struct pool *pool)
 {
-    if (handle == pool->first)
-        return true;
     pthread_mutex_lock(&pool->mutex);
     bool has_room = pool->n_waiting < waiting_max(pool);
     if (has_room) {

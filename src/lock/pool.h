@@ -4,28 +4,23 @@
 #define HF_LOCK_POOL_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "lease/lease.h"
 
 /* Calls that expect an answer soon, and calls that wait in a queue, have separate limits: waiting
- * calls must not use up the handles that a release needs, since it is what they wait for.  The
- * first handle does not count. */
+ * calls must not use up the handles that a release needs, since it is what they wait for. */
 #define POOL_SHORT_MAX 32
 #define POOL_WAITING_MAX 128
 #define POOL_WAITING_LIGHT_MAX 4096 /* where the driver has light_waits */
 
 struct pool {
-    struct lease *first; /* the handle that others are cloned from */
-    /* A call that finds the first handle idle takes it without the mutex, and is not counted below.
-     * Giving it back wakes no call that waits for another one. */
-    atomic_bool first_is_idle;
+    struct lease *first; /* the handle that others are cloned from; also in `idle` */
     int64_t timeout_ms;
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t freed;
     size_t n_short, n_waiting, n_idle;
     size_t n_polling;    /* calls that found too many others waiting, and ask again by themselves */
-    struct lease **idle; /* the others, as many as there may be; the last one used is taken first */
+    struct lease **idle; /* as many as there may be handles; the last one used is taken first */
 };
 
 /* Takes ownership of `first`. */
@@ -37,7 +32,7 @@ HF_MUST_USE enum hf_result pool_take(struct pool *pool, struct lease **ret, stru
 void pool_give(struct pool *pool, struct lease *handle, bool waiting);
 /* From now on the taken handle counts as that of a waiting call.  Returns false, and changes
  * nothing, if there are too many of those. */
-bool pool_begin_waiting(struct pool *pool, const struct lease *handle);
+bool pool_begin_waiting(struct pool *pool);
 /* Adds to the number of calls that poll; returns it. */
 size_t pool_add_polling(struct pool *pool, int change);
 

@@ -144,14 +144,7 @@ struct histogram *metrics_histogram(struct metrics *m, const char *name, const c
     return h;
 }
 
-unsigned metric_shard(void)
-{
-    static _Atomic unsigned threads;
-    static _Thread_local unsigned own; /* 1 + shard */
-    if (!own)
-        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % METRIC_SHARDS;
-    return own - 1;
-}
+unsigned metric_shard(void) { return (unsigned)(thread_number() % METRIC_SHARDS); }
 
 uint64_t counter_read(const struct counter *c)
 {

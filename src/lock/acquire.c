@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/backoff.h"
+#include "base/thread_number.h"
 #include "lock/cancel.h"
 #include "lock/lock.h"
 #include "lock/options.h"
@@ -408,17 +409,6 @@ static void count(const struct lock_attempt *a, enum hf_result r)
         stats_add_latency(stats, now_us - a->begun_us);
     if (a->waiting_from_us)
         stats_add(stats, STAT_WAIT_US, (uint64_t)(now_us - a->waiting_from_us));
-}
-
-/* The number of the calling thread.  What pthread_self returns passes to a new thread once this one
- * has ended, and would make that thread the owner of locks that outlived this one. */
-static uint64_t thread_number(void)
-{
-    static _Atomic uint64_t n_threads;
-    static _Thread_local uint64_t own;
-    if (!own)
-        own = 1 + atomic_fetch_add_explicit(&n_threads, 1, memory_order_relaxed);
-    return own;
 }
 
 static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,

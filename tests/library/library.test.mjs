@@ -69,8 +69,9 @@ for (const [what, file, options] of [
 
 // What SQLite itself keeps for the whole process, its list of file systems, needs to be entered once, and libcurl has to be
 // started once (`once`, in src/net/http_pool.c).  Tables hash with a key that is drawn before main (`key`, in src/base/hash.c).
-// `taken`, in src/base/settings.c, is what a server has taken out of its environment; nothing in the library does that.
-const REGISTRATION = new Set(['configured', 'registered', 'registering', 'once', 'key', 'taken']);
+// `n_threads` and `own`, in src/base/thread_number.c, tell threads apart, also from those that have ended.  `taken`, in
+// src/base/settings.c, is what a server has taken out of its environment; nothing in the library does that.
+const REGISTRATION = new Set(['configured', 'registered', 'registering', 'once', 'key', 'n_threads', 'own', 'taken']);
 
 test('the library has no variables but what has to be once in a process', async () => {
   const kept = (await symbols('--defined-only', path.join(lib, 'libholdfast.a'))).filter(

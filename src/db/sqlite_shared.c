@@ -154,19 +154,18 @@ bool sqlite_shared_has_moved(struct sqlite_shared *s)
 }
 
 /* A number that changes with every commit that this connection makes or, as of its latest BEGIN,
- * finds. */
-static unsigned data_version(const struct sqlite_shared *s)
+ * finds.  Returns false if SQLite does not tell it. */
+static bool data_version(const struct sqlite_shared *s, unsigned *ret)
 {
-    unsigned version = 0;
-    (void)sqlite3_file_control(s->handle, "main", SQLITE_FCNTL_DATA_VERSION, &version);
-    return version;
+    return sqlite3_file_control(s->handle, "main", SQLITE_FCNTL_DATA_VERSION, ret) == SQLITE_OK;
 }
 
 /* Reads the row, unless our last transaction committed it as we know it and no other connection has
  * committed since: reading takes a tenth of an uncontended lease. */
 static int row_refresh(struct sqlite_shared *s)
 {
-    bool is_known = s->is_stored && data_version(s) == s->data_version;
+    unsigned version;
+    bool is_known = s->is_stored && data_version(s, &version) && version == s->data_version;
     s->is_stored = s->dirty = false;
     return is_known ? SQLITE_OK : row_read(s);
 }
@@ -220,8 +219,7 @@ int sqlite_shared_begin(struct sqlite_shared *s)
  * what it committed itself. */
 void sqlite_shared_committed(struct sqlite_shared *s)
 {
-    s->is_stored = true;
-    s->data_version = data_version(s);
+    s->is_stored = data_version(s, &s->data_version);
     s->seen = s->begun + (sqlite3_total_changes64(s->handle) != s->changes);
 }
 

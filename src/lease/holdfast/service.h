@@ -71,6 +71,7 @@ struct job {
     unsigned n_tries;  /* servers that could not do it */
     int64_t retry_us;  /* when it goes on after a pause */
     bool is_running;   /* handed to the pool */
+    bool was_repeated; /* an earlier sending was lost with its connection */
     bool is_cancelled; /* its caller does not wait any more */
 
     /* out, valid when is_done */

@@ -190,10 +190,11 @@ static void answer_lost(struct job *job)
         finish_without(job, CLIENT_NO_ANSWER);
 }
 
-/* What a release was for is gone because an earlier sending of it was carried out. */
-static bool is_of_own_release(const struct job *job, enum client_result result)
+/* Is what a release was for gone, perhaps because an earlier sending of it was carried out?  That
+ * is for the caller to judge, as after a lost answer. */
+static bool is_open_release(const struct job *job, enum client_result result)
 {
-    return result == CLIENT_LOST && job->message.kind == CLIENT_RELEASE && job->x.was_repeated;
+    return result == CLIENT_LOST && job->message.kind == CLIENT_RELEASE && job->was_repeated;
 }
 
 static void judge(struct job *job)
@@ -203,9 +204,9 @@ static void judge(struct job *job)
     enum client_result result =
         wire_answer(job->session ? &job->message : NULL, &job->x.response, &a);
     job->fault = a.fault;
-    if (is_of_own_release(job, result))
-        a.answer.result = CLIENT_DONE;
-    if (follow(job)) {
+    if (is_open_release(job, result)) {
+        finish_without(job, CLIENT_NO_ANSWER);
+    } else if (follow(job)) {
         run(job);
     } else if (result == CLIENT_NOT_DONE) {
         try_elsewhere(job, true);
@@ -239,6 +240,7 @@ static void job_done(struct http_exchange *x)
     struct service *s = job->service;
     pthread_mutex_lock(&s->mutex);
     stopped(job);
+    job->was_repeated |= x->was_repeated;
     if (x->result != HF_OK)
         (void)fault_set(&job->fault,
                         x->result == HF_OUTCOME_UNKNOWN && !job->reads ? HF_UNKNOWN

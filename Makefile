@@ -259,7 +259,8 @@ other-machine: build/packages/other tests/node_modules/.ready
 # Suites of the API that also run over HTTPS.
 TLS_SUITES = areas bookings headers holds idempotency lists lock_streams locks sessions stream
 soak: all benches build/packages/soak build/packages/fuzz build/packages/other tests/node_modules/.ready
-	@$(MAKE) FLAVOUR=asan programs
+	@$(MAKE) FLAVOUR=asan programs tests build/asan/bench/streams
+	@tests/run --stops 1 build/asan
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done
 	@$(MAKE) $(CROWD_TESTS)

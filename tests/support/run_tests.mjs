@@ -5,6 +5,8 @@
 //                                                            declares
 //   node tests/support/run_tests.mjs [--dir DIR] FILE...     these; a suite on HOLDFAST_TEST_BACKEND, or else on the
 //                                                            first back end that it declares
+//   --stops N                                                each of them N times, a round after the other, while its
+//                                                            processes are stopped at random (stop_at_random)
 //
 // tests/run calls this with the environment that the tests need; --programs is explained there.
 //
@@ -31,6 +33,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const timeFactor = Number(process.env.TEST_TIME_FACTOR || 1);
 const BACKENDS = ['sqlite', 'own', 'postgres', 'cluster'];
@@ -51,13 +54,14 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 // ---- which tests, where, for how long ----
 
 const named = [];
-const options = { '--dir': 'build', '--programs': '' };
+const options = { '--dir': 'build', '--programs': '', '--stops': '0' };
 for (const words = process.argv.slice(2); words.length > 0;) {
   const word = words.shift();
   if (word in options) options[word] = words.shift();
   else named.push(path.relative('.', word));
 }
 const dir = options['--dir'];
+const nStops = Number(options['--stops']);
 const only = process.env.HOLDFAST_TEST_BACKEND;
 
 // Returns { backends, limitS }, or { problem } if the file does not say where it runs.
@@ -78,12 +82,13 @@ function allFiles() {
     .flatMap(({ name }) => fs.readdirSync(`tests/${name}`).filter(isTest).map((file) => `tests/${name}/${file}`)).sort();
 }
 
-// A job is { name, command, limitS, env, judge, alone }: `judge` maps (output, exit status) to { passed, failed, skipped,
-// problem }, and `alone` is the command that runs this test alone.
+// A job is { test, name, command, limitS, env, judge, alone }: one run, called `name`, of a test; `judge` maps (output, exit
+// status) to { passed, failed, skipped, problem }, and `alone` is the command that runs this test alone.
 
 function executableJob(source) {
   const name = source.replace(/\.c$/, '');
   return {
+    test: name,
     name,
     command: [path.resolve(dir, name)],
     limitS: LIMIT_S.executable,
@@ -96,8 +101,10 @@ function suiteJob(file, backend, limitS) {
   const own = backend === 'own';
   const where = own ? '' : `HOLDFAST_TEST_BACKEND=${backend} `;
   const programs = options['--programs'] && ` --programs ${options['--programs']}`;
+  const name = `${file}${own ? '' : ` on ${backend}`}`;
   return {
-    name: `${file}${own ? '' : ` on ${backend}`}`,
+    test: name,
+    name,
     command: [process.execPath, '--test-reporter=spec', file],
     limitS,
     env: { HOLDFAST_TEST_BACKEND: own ? 'sqlite' : backend },
@@ -115,6 +122,17 @@ function jobsOf(file) {
   const chosen = only ? backends.filter((each) => each === only) : named.length > 0 ? backends.slice(0, 1) : backends;
   return { jobs: chosen.map((backend) => suiteJob(file, backend, limitS)) };
 }
+
+const STOP_AT_RANDOM = fileURLToPath(new URL('stop_at_random', import.meta.url));
+const STOPPED_FACTOR = 3; // its processes stand still for half of the time or so
+
+const stopped = (job, round) => ({
+  ...job,
+  name: `${job.name}, stopped (${round} of ${nStops})`,
+  command: [STOP_AT_RANDOM, ...job.command],
+  limitS: STOPPED_FACTOR * job.limitS,
+  alone: `${job.alone} --stops 1`,
+});
 
 // ---- judging ----
 
@@ -276,7 +294,7 @@ const timesFile = path.join(dir, 'test-times.json');
 let times = {};
 try { times = JSON.parse(fs.readFileSync(timesFile, 'utf8')); } catch { /* the first run */ }
 
-const expectedS = ({ name }) => times[name] ?? EXPECTED_S[name.slice('tests/'.length)] ?? EXPECTED_S[name.split('/')[1]] ?? EXPECTED_ELSEWHERE_S;
+const expectedS = ({ test: name }) => times[name] ?? EXPECTED_S[name.slice('tests/'.length)] ?? EXPECTED_S[name.split('/')[1]] ?? EXPECTED_ELSEWHERE_S;
 
 function rememberTimes() {
   for (const { name, seconds } of done) times[name] = Number(seconds.toFixed(1));
@@ -365,8 +383,11 @@ for (const file of named.length > 0 ? named : allFiles()) {
   if (found.problem) refuse(file, found.problem);
   else jobs.push(...found.jobs);
 }
-await runAll(jobs, named.length === 1);
-rememberTimes();
+if (nStops === 0) {
+  await runAll(jobs, named.length === 1);
+  rememberTimes();
+}
+for (let round = 1; round <= nStops && !isStopped; round++) await runAll(jobs.map((job) => stopped(job, round)), false);
 if (done.length > 1) {
   console.log(`the slowest of ${done.length}:`);
   for (const { name, seconds } of [...done].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)) console.log(`${seconds.toFixed(1).padStart(8)} s  ${name}`);

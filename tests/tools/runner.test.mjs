@@ -67,6 +67,18 @@ describe('the runner', { concurrency: 4 }, () => {
     assert.match(text, /^1 skipped\n3 passed, 0 failed$/m);
   });
 
+  it('repeats every test while its processes are stopped at random', async () => {
+    const note = "it('is noted', () => { fs.appendFileSync('notes', 'x'); if (fs.readFileSync('notes', 'utf8') === 'xx') throw new Error('no'); });";
+    const dir = project({ noted: `${suite(note)}\nimport fs from 'node:fs';` });
+    const { code, text } = await run(dir, ['--stops', '3']);
+    assert.equal(code, 1, text);
+    assert.equal(fs.readFileSync(path.join(dir, 'notes'), 'utf8'), 'xxx');
+    assert.match(text, /^tests\/some\/noted\.test\.mjs, stopped \(1 of 3\): 1 passed/m);
+    assert.match(text, /^--- tests\/some\/noted\.test\.mjs, stopped \(2 of 3\): FAILED\n(?:.*\n)*?stop_at_random: --seed \d+$/m);
+    assert.match(text, /^alone: tests\/run --node tests\/some\/noted\.test\.mjs build --stops 1$/m);
+    assert.match(text, /^2 passed, 1 failed$/m);
+  });
+
   it('a file that hangs costs its own limit, is named, and the others run', async () => {
     const { code, text } = await run(project({
       hangs: suite("it('never ends', () => new Promise(() => setInterval(() => {}, 1000)));", '// backends: own\n// time limit: 2 s'),

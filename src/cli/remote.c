@@ -254,9 +254,8 @@ static void judge(struct remote_attempt *a, bool is_question, enum hf_status sta
         a->ended = MAY_BE_DONE;
     else if (answer->status == 503)
         a->ended = has_code(answer, "outcome_unknown") ? MAY_BE_DONE : NOTHING_DONE;
-    else if (answer->status == 429)
-        a->ended = NOTHING_DONE;
-    else if (answer->status == 409 && has_code(answer, "idempotency_in_flight"))
+    else if (answer->status == 429 ||
+             (answer->status == 409 && has_code(answer, "idempotency_in_flight")))
         a->ended = NOTHING_DONE;
     else
         a->ended = DONE;

@@ -269,7 +269,7 @@ void index_fill(struct index *x)
 struct index *index_new(const struct lines *lines)
 {
     struct index *x = hf_alloc(sizeof *x);
-    size_t n_words = lines->n_slots / WORD_BITS + 2; /* seek_run reads one word beyond the last */
+    size_t n_words = lines->n_slots / WORD_BITS + 2; /* index_seek_run reads one beyond the last */
     x->lines = lines;
     x->free = hf_alloc(n_words * sizeof *x->free);
     x->dirty = hf_alloc((n_words / WORD_BITS + 1) * sizeof *x->dirty);

@@ -10,7 +10,7 @@
 #define RETRY_US INT64_C(100000)
 
 struct client_lease {
-    struct table_node link; /* in client.leases, by name and owner */
+    struct table_node link; /* in client.leases, by owner */
     struct client *client;
     struct client_claim *claim;       /* NULL: lost, and the caller has not noticed yet */
     struct client_lease *prev, *next; /* in claim->leases */

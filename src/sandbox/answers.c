@@ -7,13 +7,6 @@
 #include "base/hash.h"
 #include "base/status.h"
 
-#define SLOTS 32768 /* a power of two, more than ANSWERS_MAX */
-
-void answers_init(struct answers *a)
-{
-    *a = (struct answers){.slots = hf_alloc(SLOTS * sizeof(struct stored_answer *))};
-}
-
 void answer_free(struct stored_answer *answer)
 {
     if (!answer)
@@ -25,39 +18,37 @@ void answer_free(struct stored_answer *answer)
 
 void answers_close(struct answers *a)
 {
-    for (size_t i = 0; a->slots && i < SLOTS; i++)
-        for (struct stored_answer *s = a->slots[i], *next; s; s = next) {
-            next = s->next_in_slot;
-            answer_free(s);
-        }
-    free((void *)a->slots);
+    for (struct table_node *x = table_first(&a->by_key), *next; x; x = next) {
+        next = table_after(&a->by_key, x);
+        answer_free((struct stored_answer *)(void *)x);
+    }
+    table_close(&a->by_key);
     *a = (struct answers){0};
 }
 
-static struct stored_answer **slot_of(const struct answers *a, int64_t account, const char *key)
+static uint64_t hash_of(int64_t account, const char *key)
 {
-    uint64_t hash = hash_keyed_with((uint64_t)account, key, strlen(key));
-    return &a->slots[hash & (SLOTS - 1)];
+    return hash_keyed_with((uint64_t)account, key, strlen(key));
 }
 
 struct stored_answer *answers_find(const struct answers *a, int64_t account, const char *key)
 {
-    struct stored_answer *s = *slot_of(a, account, key);
-    while (s && (s->account != account || strcmp(s->key, key) != 0))
-        s = s->next_in_slot;
-    return s;
+    for (struct table_node *x = table_chain(&a->by_key, hash_of(account, key)); x; x = x->next) {
+        struct stored_answer *s = (struct stored_answer *)(void *)x;
+        if (s->account == account && strcmp(s->key, key) == 0)
+            return s;
+    }
+    return NULL;
 }
 
 struct stored_answer *answers_begin(struct answers *a, int64_t account, const char *key,
                                     const uint8_t digest[DIGEST_SIZE])
 {
     struct stored_answer *s = hf_alloc(sizeof *s);
-    struct stored_answer **slot = slot_of(a, account, key);
     s->account = account;
     s->key = hf_strndup(key, strlen(key));
     memcpy(s->digest, digest, sizeof s->digest);
-    s->next_in_slot = *slot;
-    *slot = s;
+    table_add(&a->by_key, &s->link, hash_of(account, key));
     return s;
 }
 
@@ -76,18 +67,10 @@ void answers_store(struct answers *a, struct stored_answer *s, int status, const
     a->n++;
 }
 
-static void unlink_from_slot(struct answers *a, struct stored_answer *s)
-{
-    struct stored_answer **at = slot_of(a, s->account, s->key);
-    while (*at != s)
-        at = &(*at)->next_in_slot;
-    *at = s->next_in_slot;
-}
-
 void answers_forget(struct answers *a, struct stored_answer *s)
 {
     hf_check(s->status == 0);
-    unlink_from_slot(a, s);
+    table_remove(&a->by_key, &s->link);
     answer_free(s);
 }
 
@@ -100,6 +83,6 @@ struct stored_answer *answers_expire(struct answers *a, int64_t now_ms)
     if (!a->oldest)
         a->newest = NULL;
     a->n--;
-    unlink_from_slot(a, s);
+    table_remove(&a->by_key, &s->link);
     return s;
 }

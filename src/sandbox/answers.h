@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/digest.h"
+#include "base/table.h"
 
 #define ANSWERS_MAX 20000 /* beyond that the oldest is forgotten */
 #define ANSWER_KEPT_MS (INT64_C(24) * 3600 * 1000)
@@ -16,7 +17,7 @@
 #define ANSWER_REQUEST_SIZE 32
 
 struct stored_answer {
-    struct stored_answer *next_in_slot;
+    struct table_node link;      /* in answers.by_key */
     struct stored_answer *newer; /* in the order in which they were stored */
     int64_t account;
     char *key;
@@ -28,13 +29,13 @@ struct stored_answer {
     char request_id[ANSWER_REQUEST_SIZE]; /* of the request that was carried out */
 };
 
+/* Empty if it is zeroed. */
 struct answers {
-    struct stored_answer **slots;
+    struct table by_key;                   /* by account and key */
     struct stored_answer *oldest, *newest; /* of those with an answer */
     size_t n;                              /* with an answer */
 };
 
-void answers_init(struct answers *a);
 void answers_close(struct answers *a);
 /* NULL: nothing is known of the key. */
 struct stored_answer *answers_find(const struct answers *a, int64_t account, const char *key);

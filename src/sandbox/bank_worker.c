@@ -523,7 +523,6 @@ enum hf_status bank_worker_start(const struct bank_worker_config *config, struct
     pthread_mutex_init(&w->mutex, NULL);
     wait_cond_init(&w->wake);
     bank_init(&w->bank);
-    answers_init(&w->answers);
     random_init_system(&w->random);
     w->bank.base_url = config->base_url;
     w->bank.has_webhook = config->webhook != NULL;

@@ -16,8 +16,7 @@ static void keep(struct answers *a, int64_t account, const char *key, int64_t no
 static void a_key_belongs_to_its_account(void **state)
 {
     (void)state;
-    struct answers a;
-    answers_init(&a);
+    struct answers a = {0};
     keep(&a, 1, "k", T0_MS);
     assert_null(answers_find(&a, 2, "k"));
     assert_null(answers_find(&a, 1, "K"));
@@ -31,8 +30,7 @@ static void a_key_belongs_to_its_account(void **state)
 static void a_key_in_flight_is_found_without_an_answer_and_can_be_forgotten(void **state)
 {
     (void)state;
-    struct answers a;
-    answers_init(&a);
+    struct answers a = {0};
     struct stored_answer *begun = answers_begin(&a, 1, "k", digest_one);
     assert_ptr_equal(answers_find(&a, 1, "k"), begun);
     assert_int_equal(begun->status, 0);
@@ -45,8 +43,7 @@ static void a_key_in_flight_is_found_without_an_answer_and_can_be_forgotten(void
 static void an_answer_is_kept_for_a_day(void **state)
 {
     (void)state;
-    struct answers a;
-    answers_init(&a);
+    struct answers a = {0};
     keep(&a, 1, "old", T0_MS);
     keep(&a, 1, "new", T0_MS + 1);
     assert_null(answers_expire(&a, T0_MS + ANSWER_KEPT_MS - 1));
@@ -63,9 +60,8 @@ static void an_answer_is_kept_for_a_day(void **state)
 static void one_answer_too_many_ends_the_oldest(void **state)
 {
     (void)state;
-    struct answers a;
+    struct answers a = {0};
     char key[24];
-    answers_init(&a);
     for (int i = 0; i <= ANSWERS_MAX; i++) {
         (void)snprintf(key, sizeof key, "k%d", i);
         keep(&a, 1, key, T0_MS);

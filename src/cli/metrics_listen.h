@@ -2,7 +2,9 @@
  * format, for as long as the process runs.
  *
  * One thread serves one connection at a time, for a second at most, so that a scraper can neither
- * use up the files that the coordinator needs nor hold up the wrapper. */
+ * use up the files that the coordinator needs nor hold up the wrapper.  src/http does not serve it:
+ * its server raises this process's limit of open files, which the wrapped command would inherit,
+ * and takes as many connections as that allows. */
 #ifndef HF_CLI_METRICS_LISTEN_H
 #define HF_CLI_METRICS_LISTEN_H
 

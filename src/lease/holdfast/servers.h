@@ -1,6 +1,10 @@
 /* The servers of a cell as its client knows them: those that the URL names, then those that the
  * cell announces (GET /v1/cell).  A server is a number, which never changes.
  *
+ * src/etcd and src/redis have a failover of their own.  All three would share the step to the next
+ * of a list and nothing else: here the list grows, and responses say where to go; etcd's endpoints
+ * stay, and its clients follow one another; Redis's sentinels name the one server to ask.
+ *
  * A client that uses TLS goes nowhere without it: servers of another scheme than the first one are
  * not added.  No lock and no I/O; the service's mutex guards it. */
 #ifndef HF_LEASE_HOLDFAST_SERVERS_H

@@ -45,9 +45,9 @@ void buf_char(struct buf *b, char c)
     b->data[b->len++] = c;
 }
 
-void buf_int(struct buf *b, int64_t value)
+size_t decimal_write(char *out, int64_t value)
 {
-    char text[20]; /* "-9223372036854775808" */
+    char text[DECIMAL_LEN_MAX];
     char *end = text + sizeof text, *start = end;
     uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
     do
@@ -55,7 +55,14 @@ void buf_int(struct buf *b, int64_t value)
     while (left /= 10);
     if (value < 0)
         *--start = '-';
-    buf_put(b, start, (size_t)(end - start));
+    memcpy(out, start, (size_t)(end - start));
+    return (size_t)(end - start);
+}
+
+void buf_int(struct buf *b, int64_t value)
+{
+    buf_reserve(b, DECIMAL_LEN_MAX);
+    b->len += decimal_write(b->data + b->len, value);
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

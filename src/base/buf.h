@@ -16,6 +16,10 @@ void buf_put(struct buf *b, const void *data, size_t len);
 void buf_str(struct buf *b, const char *text);
 void buf_char(struct buf *b, char c);
 void buf_int(struct buf *b, int64_t value);
+/* What buf_int appends, for those who have no buffer: writes it without a NUL and returns its
+ * length. */
+#define DECIMAL_LEN_MAX 20 /* "-9223372036854775808" */
+size_t decimal_write(char *out, int64_t value);
 __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *b, const char *fmt, ...);
 /* Appends the text in quotes, escaped as JSON requires; `text` must be UTF-8. */
 void buf_json(struct buf *b, const char *text, size_t len);

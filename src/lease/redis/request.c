@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "lease/redis/scripts.h"
 
 #define KEY_FENCE "holdfast:fence"
@@ -35,29 +36,14 @@ size_t redis_key(char ret[REDIS_KEY_SIZE], const char *name, size_t len)
     return (size_t)(p - ret) + sizeof REDIS_KEY_TAIL - 1;
 }
 
-/* Writes `n` in decimal and returns the length; printf would cost a twentieth of a request. */
-static size_t decimal(char *out, int64_t n)
-{
-    char text[20];
-    char *end = text + sizeof text, *start = end;
-    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
-    do
-        *--start = (char)('0' + left % 10);
-    while (left /= 10);
-    if (n < 0)
-        *--start = '-';
-    memcpy(out, start, (size_t)(end - start));
-    return (size_t)(end - start);
-}
-
 static size_t who_put(char *out, const struct lease_request *q)
 {
     size_t len = 0;
     out[len++] = q->mode == HF_SHARED ? 's' : 'e';
     out[len++] = ' ';
-    len += decimal(out + len, q->priority);
+    len += decimal_write(out + len, q->priority);
     out[len++] = ' ';
-    len += decimal(out + len, q->slots);
+    len += decimal_write(out + len, q->slots);
     out[len++] = ' ';
     if (!q->label)
         return len;
@@ -89,7 +75,7 @@ static void call_put(struct redis_caller *c, const void *ctx, size_t i)
         args[n++] = (struct redis_arg){a.owner, OWNER_LEN};
     }
     if (script == SCRIPT_ACQUIRE || script == SCRIPT_RENEW)
-        args[n++] = (struct redis_arg){a.ttl, decimal(a.ttl, q->ttl_ms)};
+        args[n++] = (struct redis_arg){a.ttl, decimal_write(a.ttl, q->ttl_ms)};
     if (script == SCRIPT_ACQUIRE) {
         args[n++] = (struct redis_arg){a.who, who_put(a.who, q)};
         args[n++] = q->queue ? REDIS_ARG("1") : REDIS_ARG("0");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 #define LABEL_SIZE (LEASE_LABEL_MAX + 32)
 
 /* ---- calls ---- */
@@ -54,18 +56,6 @@ size_t redlock_key(char ret[KEY_SIZE], const char *name, size_t len)
     return (size_t)(p - ret) + sizeof KEY_TAIL - 1;
 }
 
-/* Writes `n`, which is not negative, in decimal; printf would cost a twentieth of a request. */
-static size_t decimal(char *out, int64_t n)
-{
-    char text[20];
-    char *end = text + sizeof text, *start = end;
-    do
-        *--start = (char)('0' + n % 10);
-    while (n /= 10);
-    memcpy(out, start, (size_t)(end - start));
-    return (size_t)(end - start);
-}
-
 static struct redis_arg flags_of(const struct lease_request *q, bool shared)
 {
     return shared ? (q->queue ? REDIS_ARG("sw") : REDIS_ARG("s")) : REDIS_ARG("w");
@@ -77,7 +67,7 @@ static size_t lock_args(const struct redlock_call *call, size_t i, char since[LA
 {
     const struct lease_request *q = &call->requests[i];
     bool shared = q->mode == HF_SHARED;
-    size_t len = decimal(since, call->since_ms);
+    size_t len = decimal_write(since, call->since_ms);
     since[len++] = ' ';
     if (q->label)
         memcpy(since + len, q->label, q->label_len);
@@ -107,7 +97,7 @@ void votes_put(struct redlock *r, size_t server, const struct redlock_call *call
         args[n++] = REDIS_ARG("q");
     if (script != SCRIPT_RELEASE) {
         int64_t value = script == SCRIPT_FENCE ? call->tallies[i].fence : q->ttl_ms;
-        args[n++] = (struct redis_arg){number, decimal(number, value)};
+        args[n++] = (struct redis_arg){number, decimal_write(number, value)};
     }
     if (script == SCRIPT_LOCK)
         n += lock_args(call, i, since, &args[n]);

@@ -20,6 +20,20 @@ static const struct command {
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 
+static volatile sig_atomic_t caught;
+
+static void on_signal(int signo) { caught = signo; }
+
+const volatile sig_atomic_t *lab_catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal,
+                                     .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+    return &caught;
+}
+
 /* Prints the overview and the help of each command. */
 static void help(void)
 {

@@ -2,7 +2,6 @@
  * `holdfast lab lock-client` is the other side of it: one client, which only the lab starts.  Main
  * thread. */
 #include <getopt.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,20 +38,7 @@ static const char usage[] =
     "Exit status: 0 two clients held a lock at once only where the driver says that this can\n"
     "happen, 1 otherwise, 64 usage, 69 the lab cannot start, 128+n signal n.\n";
 
-/* ---- stopping and progress ---- */
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int signo) { stop = signo; }
-
-static void catch_signals(void)
-{
-    const struct sigaction action = {.sa_handler = on_signal,
-                                     .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &action, NULL);
-}
+/* ---- progress ---- */
 
 static void show_progress(void *ctx, const char *driver, const char *what)
 {
@@ -406,15 +392,14 @@ static int run(struct locks_options *o)
     bool shows = isatty(STDERR_FILENO);
     if (shows)
         o->locks.progress = show_progress;
-    o->locks.stop = &stop;
-    catch_signals();
+    o->locks.stop = lab_catch_signals();
     enum hf_status status = locks_run(&o->locks, result, &err);
     if (shows)
         fputs("\r\033[K", stderr);
     int code = EXIT_SUCCESS;
     if (status != HF_OK) {
         cli_say(COMMAND, "%s", err.msg);
-        code = status == HF_DRAINING          ? EXIT_SIGNAL + stop
+        code = status == HF_DRAINING          ? EXIT_SIGNAL + *o->locks.stop
                : status == HF_INVALID_REQUEST ? EXIT_BAD_USAGE
                                               : EXIT_NO_BACK_END;
     } else {

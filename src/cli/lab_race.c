@@ -1,7 +1,6 @@
 /* `holdfast lab race`: the options, a line of progress, and the table.  lab/race.h runs the race.
  * Main thread. */
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,21 +34,6 @@ static const char usage[] =
     "  --json      print JSON, with 101 quantiles of each latency\n"
     "Exit status: 0 every promise was kept and naive was caught, 1 otherwise, 64 usage, 69 a\n"
     "server is unavailable, 128+n signal n.\n";
-
-/* ---- stopping ---- */
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int signo) { stop = signo; }
-
-static void catch_signals(void)
-{
-    const struct sigaction action = {.sa_handler = on_signal,
-                                     .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaction(signals[i], &action, NULL);
-}
 
 /* ---- progress ---- */
 
@@ -347,11 +331,11 @@ static bool parse(int argc, char **argv, struct race_options *o)
     return code < 0 && optind == argc;
 }
 
-static int failed(enum hf_status status, const struct hf_err *err)
+static int failed(const struct race_options *o, enum hf_status status, const struct hf_err *err)
 {
     cli_say(COMMAND, "%s", err->msg);
     if (status == HF_DRAINING)
-        return EXIT_SIGNAL + stop;
+        return EXIT_SIGNAL + *o->race.stop;
     return status == HF_INVALID_REQUEST ? EXIT_BAD_USAGE : EXIT_NO_BACK_END;
 }
 
@@ -363,13 +347,12 @@ static int run(struct race_options *o)
     bool shows = isatty(STDERR_FILENO);
     if (shows)
         o->race.progress = show_progress;
-    o->race.stop = &stop;
-    catch_signals();
+    o->race.stop = lab_catch_signals();
     enum hf_status status = race_run(&o->race, &result, &err);
     if (shows)
         fputs("\r\033[K", stderr);
     if (status != HF_OK)
-        return failed(status, &err);
+        return failed(o, status, &err);
     if (o->json) {
         race_json(&result, &out);
         buf_char(&out, '\n');

@@ -1,5 +1,5 @@
-/* What leases.c measures: one way to acquire and release a lease, the driver's or one by hand.  And the
- * clocks by which a program of the bench measures itself. */
+/* What leases.c measures: one way to acquire and release a lease, the driver's or one by hand; and
+ * the clocks by which a program of the bench measures itself. */
 #ifndef HF_BENCH_LEASES_SIDE_H
 #define HF_BENCH_LEASES_SIDE_H
 

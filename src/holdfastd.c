@@ -2,7 +2,7 @@
  * signals, reloads keys, certificate and log level, takes samples of the metrics, tells the service
  * manager how it is, and stops the parts.  In the server setup/options.c alone reads flags,
  * setup/signals.c alone prepares signals, no other file waits for them, and base/settings.c and
- * setup/service.c alone read the environment besides this one. */
+ * setup/service.c alone read the environment besides this one and, in test builds, base/crash.c. */
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
-/* etcd by hand: the driver's own requests, sent with plain libcurl: a lease is granted, a transaction
- * creates the key if no other exists, and the lease is revoked.  The answers are searched for a word
- * instead of being read. */
+/* etcd by hand: the driver's own requests, sent with plain libcurl: a lease is granted, a
+ * transaction creates the key if no other exists, and the lease is revoked.  The answers are
+ * searched for a word instead of being read. */
 #ifndef HF_BENCH_LEASES_ETCD_H
 #define HF_BENCH_LEASES_ETCD_H
 

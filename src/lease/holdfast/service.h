@@ -5,13 +5,13 @@
  *                  <--done--         <--answers--
  *
  * There is one session for each TTL that is in use, since a session's TTL is that of its locks:
- * usually one.  If there are too many, the nearest takes the lease.  ZooKeeper's sessions are chosen
- * by rules of their own (choose in zookeeper/family.c): they take long to close and may be stuck,
- * and one with a longer TTL is not taken.
+ * usually one.  If there are too many, the nearest takes the lease.  ZooKeeper's sessions are
+ * chosen by rules of their own (choose in zookeeper/family.c): they take long to close and may be
+ * stuck, and one with a longer TTL is not taken.
  *
  * Connections are kept and used again: as many as there are requests at the same moment, at most
- * SERVICE_RUNNING_MAX, which keep-alives may exceed; beside them SERVICE_POLLS_MAX for requests that
- * wait, and one for the stream of each session that needs one.
+ * SERVICE_RUNNING_MAX, which keep-alives may exceed; beside them SERVICE_POLLS_MAX for requests
+ * that wait, and one for the stream of each session that needs one.
  *
  * Servers.  A request goes to the server that answered last.  A server that cannot be reached, that
  * has no master or that stops is left for the next one that the URL names, at once; after a round

@@ -232,6 +232,26 @@ static void a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set(void **sta
     lease_close(l);
 }
 
+/* A lease that is granted while the clock is behind counts from the grant before it, so that it does
+ * not end when the clock returns.  The claim is not made if the machine stood still meanwhile. */
+static void a_clock_that_returns_after_a_grant_does_not_end_the_lease(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a"), other = ask("a");
+    other.queue = false;
+    int64_t first_ms = boot_ms();
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
+    assert_int_equal(must_release(l, &r), HF_DONE);
+    step_clock(-STEP_S);
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
+    step_clock(0);
+    struct lease_verdict v = must_acquire(l, &other);
+    if (boot_ms() < first_ms + TTL_MS - MARGIN_MS)
+        assert_int_equal(v.result, HF_TAKEN);
+    lease_close(l);
+}
+
 /* As a standby that lagged, or a backup that was put back. */
 static void fences_grow_if_the_database_has_forgotten_them_and_its_clock_goes_back(void **state)
 {
@@ -268,6 +288,7 @@ int main(void)
         TEST(a_clock_that_is_set_back_and_returns_steals_no_lock),
         TEST(a_clock_that_returns_after_a_while_steals_no_lock),
         TEST(a_renewal_counts_for_a_whole_ttl_however_the_clock_is_set),
+        TEST(a_clock_that_returns_after_a_grant_does_not_end_the_lease),
         TEST(a_clock_that_jumps_both_ways_steals_a_lock_no_more_often_than_it_jumps_forward),
         TEST(fences_grow_if_the_database_has_forgotten_them_and_its_clock_goes_back),
     };

@@ -11,7 +11,7 @@
 #include "support/postgres_server.h"
 
 #define EVENTS 2
-#define TRIES 200 /* of what is to succeed: the machine may be slower than the limit on the time */
+#define TRIES 200 /* of what is to succeed: the machine may be slower than LEDGER_ASSUME_LATE_MS */
 
 static struct {
     char url[200];
@@ -169,6 +169,52 @@ static void assert_stored(void)
     assert_int_equal(site.clocks[0].fence, site.batch.holds_new.v[0].fence);
 }
 
+/* ---- what makes an assumption false ---- */
+
+/* Puts a clock row 130 years ahead, or back. */
+static void put_ahead(int sign)
+{
+    script(sign > 0 ? "UPDATE event_clock SET now = now + 4102444800000 WHERE event = 2"
+                    : "UPDATE event_clock SET now = now - 4102444800000 WHERE event = 2");
+}
+
+/* The other server begins a transaction that locks the event. */
+static void lock_at_theirs(int event)
+{
+    struct hf_err err = {0};
+    struct clock_row row = {.event = site.clocks[event].event};
+    int64_t now;
+    ok(ledger_begin(site.theirs, &err), &err);
+    ok(ledger_lock(site.theirs, &row, 1, &now, &err), &err);
+}
+
+static void store_answer(void)
+{
+    struct hf_err err = {0};
+    struct ledger_batch batch = {0};
+    struct key_row *key = vec_push(&batch.keys);
+    memcpy(key->hash, site.key, KEY_HASH_SIZE);
+    key->answer = "an answer";
+    key->answer_len = strlen(key->answer);
+    ok(ledger_now(site.theirs, &key->created_at, &err), &err);
+    ok(ledger_begin(site.theirs, &err), &err);
+    ok(ledger_write(site.theirs, &batch, &err), &err);
+    ok(ledger_commit(site.theirs, &err), &err);
+    vec_close(&batch.keys);
+}
+
+/* The other server looks for the batch. */
+static bool is_found(void)
+{
+    struct hf_err err = {0};
+    bool found;
+    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, true, &found, &err),
+       &err);
+    return found;
+}
+
+/* ---- the claims ---- */
+
 static void what_is_true_is_stored_in_one_exchange(void **state)
 {
     (void)state;
@@ -204,9 +250,9 @@ static void each_event_must_be_at_its_fence(void **state)
 static void no_event_may_be_ahead_of_the_time(void **state)
 {
     (void)state;
-    script("UPDATE event_clock SET now = now + 4102444800000 WHERE event = 2");
+    put_ahead(1);
     assert_refused(0);
-    script("UPDATE event_clock SET now = now - 4102444800000 WHERE event = 2");
+    put_ahead(-1);
     assert_stored();
 }
 
@@ -223,11 +269,7 @@ static void nobody_else_may_have_an_event_locked_and_nobody_waits_for_it(void **
 {
     (void)state;
     for (int i = 0; i < EVENTS; i++) {
-        struct hf_err err = {0};
-        struct clock_row row = {.event = site.clocks[i].event};
-        int64_t now;
-        ok(ledger_begin(site.theirs, &err), &err);
-        ok(ledger_lock(site.theirs, &row, 1, &now, &err), &err);
+        lock_at_theirs(i);
         decide(0);
         queue();
         assert_int_equal(commit(), HF_CONFLICT);
@@ -240,17 +282,7 @@ static void nobody_else_may_have_an_event_locked_and_nobody_waits_for_it(void **
 static void no_answer_may_be_stored_under_the_key(void **state)
 {
     (void)state;
-    struct hf_err err = {0};
-    struct ledger_batch batch = {0};
-    struct key_row *key = vec_push(&batch.keys);
-    memcpy(key->hash, site.key, KEY_HASH_SIZE);
-    key->answer = "an answer";
-    key->answer_len = strlen(key->answer);
-    ok(ledger_now(site.theirs, &key->created_at, &err), &err);
-    ok(ledger_begin(site.theirs, &err), &err);
-    ok(ledger_write(site.theirs, &batch, &err), &err);
-    ok(ledger_commit(site.theirs, &err), &err);
-    vec_close(&batch.keys);
+    store_answer();
     assert_refused(0);
     script("UPDATE idempotency SET created_at = created_at - 86400000"); /* forgotten */
     assert_stored();
@@ -260,14 +292,10 @@ static void no_answer_may_be_stored_under_the_key(void **state)
 static void what_was_looked_for_in_vain_is_never_stored(void **state)
 {
     (void)state;
-    struct hf_err err = {0};
-    bool found = true;
     assert_stored();
     decide(0);
     queue(); /* it stays in the socket, or in a pooler */
-    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, true, &found, &err),
-       &err);
-    assert_false(found);
+    assert_false(is_found());
     assert_int_equal(commit(), HF_CONFLICT);
     assert_false(is_stored());
     struct clock_row before = site.clocks[0];
@@ -280,16 +308,123 @@ static void what_was_looked_for_in_vain_is_never_stored(void **state)
 static void what_was_looked_for_and_found_stays(void **state)
 {
     (void)state;
-    struct hf_err err = {0};
-    bool found = false;
     assert_stored();
     struct clock_row before = site.clocks[0];
-    ok(ledger_resolve(site.theirs, &site.batch, site.clocks, EVENTS, NULL, true, &found, &err),
-       &err);
-    assert_true(found);
+    assert_true(is_found());
     read_clocks();
     assert_int_equal(site.clocks[0].fence, before.fence);
     assert_stored();
+}
+
+/* ---- bugs that are planted: a condition that the SQL leaves out ---- */
+
+static const char *const statement_sql[ST_COUNT] = {
+#define STATEMENT_SQL(name, sql) [ST_##name] = sql,
+    LEDGER_STATEMENTS(STATEMENT_SQL)
+#undef STATEMENT_SQL
+};
+
+/* Has the ledger run the statement with `instead` in the place of `condition`. */
+static void plant(struct ledger *l, enum statement which, const char *condition,
+                  const char *instead)
+{
+    struct hf_err err = {0};
+    struct buf sql = {0};
+    const char *text = statement_sql[which], *at = strstr(text, condition);
+    assert_non_null(at);
+    assert_null(l->stmts[which]); /* it has not been used yet */
+    buf_printf(&sql, "%.*s%s%s", (int)(at - text), text, instead, at + strlen(condition));
+    buf_char(&sql, '\0');
+    ok(l->db->driver->prepare(l->db, sql.data, &l->stmts[which], &err), &err);
+    buf_close(&sql);
+}
+
+static void queue_decided(int64_t late_ms)
+{
+    decide(late_ms);
+    queue();
+}
+
+static void another_seq(void)
+{
+    site.clocks[1].seq++;
+    queue_decided(0);
+}
+
+static void another_fence(void)
+{
+    site.clocks[1].fence++;
+    queue_decided(0);
+}
+
+static void a_row_that_is_ahead(void)
+{
+    put_ahead(1);
+    queue_decided(0);
+}
+
+static void a_lock(void)
+{
+    lock_at_theirs(1);
+    queue_decided(0);
+}
+
+static void a_time_to_come(void) { queue_decided(60000); }
+static void a_time_long_ago(void) { queue_decided(-60000); }
+
+static void a_stored_answer(void)
+{
+    store_answer();
+    queue_decided(0);
+}
+
+static void a_look_in_vain(void)
+{
+    queue_decided(0);
+    assert_false(is_found());
+}
+
+struct bug {
+    enum statement statement;
+    const char *condition, *instead;
+    void (*make_false)(void);
+    bool is_theirs; /* the other server runs it */
+};
+
+/* Is a batch stored of which an assumption is false? */
+static bool lets_through(const struct bug *bug)
+{
+    void *state = NULL;
+    assert_int_equal(setup(&state), 0);
+    plant(bug->is_theirs ? site.theirs : site.ours, bug->statement, bug->condition, bug->instead);
+    bug->make_false();
+    bool is_let_through = commit() == HF_OK && is_stored();
+    ledger_rollback(site.theirs);
+    assert_int_equal(teardown(&state), 0);
+    return is_let_through;
+}
+
+/* Each of the claims above would notice: without its condition, the batch is stored. */
+static void each_condition_is_needed(void **state)
+{
+    static const struct bug bugs[] = {
+        {ST_CLOCK_ASSUME, " AND c.seq = r.seq", "", another_seq, false},
+        {ST_CLOCK_ASSUME, " AND c.fence = r.fence", "", another_fence, false},
+        {ST_CLOCK_ASSUME, " AND c.now <= r.now", "", a_row_that_is_ahead, false},
+        {ST_CLOCK_ASSUME, "{lock_idle}", "", a_lock, false},
+        {ST_NOW_ASSUME, "{now} >= r.now AND ", "", a_time_to_come, false},
+        {ST_NOW_ASSUME, " AND {now} <= r.now + r.late", " AND r.late > 0", a_time_long_ago, false},
+        {ST_KEY_ASSUME, "k.hash = r.hash", "false AND k.hash = r.hash", a_stored_answer, false},
+        {ST_FENCE_SKIP, "fence + 1", "fence", a_look_in_vain, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
+        bool is_let_through = false; /* a slow machine may be the reason for a refusal, see TRIES */
+        for (int try = 0; try < TRIES && !is_let_through; try++)
+            is_let_through = lets_through(&bugs[i]);
+        if (!is_let_through)
+            fail_msg("refused without the condition \"%s\"", bugs[i].condition);
+    }
 }
 
 #define claim(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -306,6 +441,7 @@ int main(void)
         claim(no_answer_may_be_stored_under_the_key),
         claim(what_was_looked_for_in_vain_is_never_stored),
         claim(what_was_looked_for_and_found_stays),
+        cmocka_unit_test(each_condition_is_needed),
     };
     return cmocka_run_group_tests_name("batches in one exchange", tests, NULL, NULL);
 }

@@ -46,6 +46,8 @@ struct shard {
 struct quotas {
     struct quota_limits limits;
     struct shard shards[QUOTA_SHARDS];
+    struct quota_entry *entries; /* those of all shards */
+    struct quota_entry **slots;  /* those of all shards */
 };
 
 /* ---- finding ---- */
@@ -304,16 +306,23 @@ void quota_unspend(struct quotas *q, const struct address *a, enum quota_rate ra
 
 /* ---- life ---- */
 
-/* Pages of these tables cost memory when they are first used. */
-static void shard_open(struct shard *s, size_t n_entries)
+/* One table of entries and one of slots serve all shards.  They are so long that the allocator asks
+ * the system for them: a page of them costs memory when it is first used, and not before. */
+static void shards_open(struct quotas *q, size_t n_entries)
 {
-    lock_init(&s->lock);
-    s->n_entries = n_entries;
-    s->n_slots = 1;
-    while (s->n_slots < n_entries)
-        s->n_slots *= 2;
-    s->entries = hf_alloc(sizeof *s->entries * s->n_entries);
-    s->slots = hf_alloc(sizeof *s->slots * s->n_slots);
+    size_t n_slots = 1;
+    while (n_slots < n_entries)
+        n_slots *= 2;
+    q->entries = hf_alloc(QUOTA_SHARDS * n_entries * sizeof *q->entries);
+    q->slots = hf_alloc(QUOTA_SHARDS * n_slots * sizeof *q->slots);
+    for (size_t i = 0; i < QUOTA_SHARDS; i++) {
+        struct shard *s = &q->shards[i];
+        lock_init(&s->lock);
+        s->n_entries = n_entries;
+        s->n_slots = n_slots;
+        s->entries = q->entries + i * n_entries;
+        s->slots = q->slots + i * n_slots;
+    }
 }
 
 struct quotas *quotas_new(const struct quota_limits *limits, size_t addresses_max)
@@ -322,19 +331,19 @@ struct quotas *quotas_new(const struct quota_limits *limits, size_t addresses_ma
     q->limits = *limits;
     for (int i = 0; i < QUOTA_RATES; i++)
         hf_check(!limits->rates[i].burst || limits->rates[i].per_minute);
-    for (int i = 0; i < QUOTA_SHARDS; i++)
-        shard_open(&q->shards[i], addresses_max * PREFIXES_MAX / QUOTA_SHARDS + 1);
+    shards_open(q, addresses_max * PREFIXES_MAX / QUOTA_SHARDS + 1);
     return q;
 }
 
 void quotas_free(struct quotas *q)
 {
-    for (int i = 0; q && i < QUOTA_SHARDS; i++) {
-        struct shard *s = &q->shards[i];
-        heap_close(&s->by_worth);
-        free(s->entries);
-        free(s->slots);
-        lock_close(&s->lock);
+    if (!q)
+        return;
+    for (int i = 0; i < QUOTA_SHARDS; i++) {
+        heap_close(&q->shards[i].by_worth);
+        lock_close(&q->shards[i].lock);
     }
+    free(q->entries);
+    free(q->slots);
     free(q);
 }

@@ -214,6 +214,7 @@ static void pairs(const struct side *side, void *handle, struct random *random, 
                   struct result *r)
 {
     uint8_t owner[OWNER_SIZE];
+    double cpu = cpu_us();
     for (int64_t begin = now_ns(), end; begin < until; begin = end) {
         random_bytes(random, owner, sizeof owner);
         side->pair(handle, owner);
@@ -222,6 +223,7 @@ static void pairs(const struct side *side, void *handle, struct random *random, 
         r->done++;
         r->taken_ns += (double)(end - begin);
     }
+    r->cpu_us += cpu_us() - cpu;
 }
 
 static void uncontended(const struct side *const sides[2], void *const handles[2], double seconds)

@@ -91,6 +91,7 @@ export async function streams(bench) {
   return [
     withPeer(name, 'holds/s', 'per_second', watched, 'none', unwatched, atLeast(0.85)),
     withPeer(name, 'p99 us', 'p99_us', watched, 'none', unwatched, atMost(1.5)),
+    withPeer(name, 'CPU us/hold', 'cpu_us', watched, 'none', unwatched),
     withoutPeer(name, 'bytes/change/stream', 'bytes_a_change', watched),
     withoutPeer(name, 'messages/stream', 'messages_each', watched),
     withoutPeer(name, '% of changes seen', 'seen', watched),
@@ -105,17 +106,17 @@ async function idleOnce(bench) {
   const hold = { event: await createEvent(server.url, SMALL), seats: ['S1-A-1'] };
   await expectPost(201, server.url, '/v1/holds', hold);
   await expectPost(409, server.url, '/v1/holds', hold);
-  const before = server.residentBytes();
+  const [before, cpu] = [server.residentBytes(), server.cpuUs()];
   const { port } = new URL(server.url);
   const clients = await openMany(bench, 'idle',
     ['127.0.0.1', port, String(MANY), JSON.stringify(hold), CLIENT_MAX_S]);
   await sleep(1000);
-  const resident = server.residentBytes();
+  const [resident, cpuUs] = [server.residentBytes(), server.cpuUs() - cpu];
   check(server.openFiles() >= MANY, `the server has only ${server.openFiles()} files open`);
   await clients.stop();
   await server.stop();
   const added = resident - before;
-  return { resident_mb: resident / 1e6, added_mb: added / 1e6, each: added / MANY };
+  return { resident_mb: resident / 1e6, added_mb: added / 1e6, each: added / MANY, cpu_us: cpuUs / MANY };
 }
 
 export async function idle(bench) {
@@ -126,8 +127,9 @@ export async function idle(bench) {
   }
   const name = '10,000 idle connections';
   return [
-    withoutPeer(name, 'resident MB', 'resident_mb', results, atMost(20)),
+    withoutPeer(name, 'resident MB', 'resident_mb', results, atMost(16)),
     withoutPeer(name, 'MB added', 'added_mb', results),
-    withoutPeer(name, 'bytes added/connection', 'each', results),
+    withoutPeer(name, 'bytes added/connection', 'each', results, atMost(1024)),
+    withoutPeer(name, 'CPU us/connection', 'cpu_us', results),
   ];
 }

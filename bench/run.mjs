@@ -88,11 +88,11 @@ function need(bench) {
       return true;
     }
   });
-  const tools = ['bare', 'buyers', 'cached', 'calls', 'handover', 'idle', 'journal', 'lock_pairs', 'loop', 'peer',
-    'provider', 'sessions', 'streams']
+  const tools = ['bare', 'buyers', 'calls', 'handover', 'idle', 'lock_pairs', 'loop', 'peer', 'provider', 'sessions',
+    'streams']
     .map((file) => join(bench.tools, file));
   const built = [bench.build, ...(bench.before ? [bench.before] : [])].flatMap((directory) => (
-    ['holdfast', 'holdfastd', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);
+    ['holdfast', 'holdfastd', 'bench/cached', 'bench/journal', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);
   missing.push(...built.filter((file) => !existsSync(file)));
   if (missing.length) usage(`missing, and \`make bench\` would have it: ${missing.join(', ')}`);
 }

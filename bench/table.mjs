@@ -6,8 +6,7 @@ export function median(values) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-// Computes the numbers of a line.  The target is for ours / peer, or for ours if there is no peer, or for ours /
-// before if it says so.
+// Computes the numbers of a line.  The target is for ours / peer, or for ours if there is no peer,
 export function judge(line) {
   const ours = median(line.ours);
   const peer = line.peer && median(line.peer);
@@ -15,8 +14,7 @@ export function judge(line) {
   const ratio = line.peer && ours / peer;
   const change = line.before && ours / before;
   const each = line.ours.map((value, round) => (line.peer ? value / line.peer[round] : value));
-  const judged = line.target?.ofBefore ? change : ratio ?? ours;
-  const verdict = line.target && judged !== undefined ? (line.target.good(judged) ? 'ok' : 'short') : '';
+  const verdict = line.target ? (line.target.good(ratio ?? ours) ? 'ok' : 'short') : '';
   return {
     name: line.name, unit: line.unit, peerName: line.peerName, target: line.target?.text,
     ours, peer, ratio, verdict, low: Math.min(...each), high: Math.max(...each), before, change,
@@ -25,7 +23,7 @@ export function judge(line) {
 }
 
 function number(value, digits = 2) {
-  if (value === undefined) return '';
+  if (value === undefined || Number.isNaN(value)) return ''; // an older build did not measure it
   if (value >= 100) return Math.round(value).toLocaleString('en-US');
   return value.toFixed(value >= 10 ? 1 : digits);
 }

@@ -5,10 +5,13 @@
 
 #include "base/status.h"
 
-void table_grow(struct table *t)
+void table_reserve(struct table *t, size_t n)
 {
     struct table old = *t;
-    t->cap = old.cap ? old.cap * 2 : 64;
+    while (t->cap < t->n + n)
+        t->cap = t->cap ? t->cap * 2 : 64;
+    if (t->cap == old.cap)
+        return;
     t->buckets = hf_alloc(t->cap * sizeof *t->buckets);
     for (size_t i = 0; i < old.cap; i++)
         for (struct table_node *node = old.buckets[i], *next; node; node = next) {

@@ -21,7 +21,8 @@ struct table {
     size_t n, cap; /* cap is 0 or a power of two */
 };
 
-void table_grow(struct table *t); /* table_add calls it */
+/* Makes room for `n` more nodes, in one step instead of one per doubling. */
+void table_reserve(struct table *t, size_t n);
 /* Frees the buckets; accepts a zeroed struct, which is an empty table. */
 void table_close(struct table *t);
 /* Also frees the items; each is an allocation that begins with its node. */
@@ -30,7 +31,7 @@ void table_free_items(struct table *t);
 static inline void table_add(struct table *t, struct table_node *node, uint64_t hash)
 {
     if (t->n >= t->cap)
-        table_grow(t);
+        table_reserve(t, 1);
     struct table_node **bucket = &t->buckets[hash & (t->cap - 1)];
     node->hash = hash;
     node->next = *bucket;

@@ -87,6 +87,7 @@ void event_drop_loaded(struct event *e)
         free(e->loading.holds);
         e->loading.holds = next;
     }
+    e->loading.n_holds = 0;
     free(e->loading.heads);
     e->loading.heads = NULL;
     vec_close(&e->loading.owners);

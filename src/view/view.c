@@ -121,6 +121,7 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     struct hold *h = hold_new(e, row);
     *(e->loading.holds ? &e->loading.last_hold->next : &e->loading.holds) = &h->node;
     e->loading.last_hold = &h->node;
+    e->loading.n_holds++;
     for (uint32_t i = 0; i < row->n_seats; i++) {
         const struct seat *seat = &e->seats[row->seats[i]];
         if (seat->status == SEAT_AVAILABLE || (seat->status == SEAT_BLOCKED && seat->channel))
@@ -179,6 +180,8 @@ static void show_all(struct event *e, const struct view *v)
 
 static void adopt_holds(struct view *v, struct event *e)
 {
+    hold_table_reserve(&v->holds, e->loading.n_holds);
+    e->loading.n_holds = 0;
     while (e->loading.holds) {
         struct hold *h = (struct hold *)e->loading.holds;
         e->loading.holds = h->node.next;

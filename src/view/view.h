@@ -147,6 +147,7 @@ struct owner_places {
 struct event_loading {
     struct table_node *holds;        /* a chain of live holds, as they came: by deadline */
     struct table_node *last_hold;    /* of the chain */
+    size_t n_holds;                  /* in it */
     VEC(struct owner_places) owners; /* booked places */
     uint8_t *heads;                  /* HEAD_SIZE bytes per seat; NULL: none */
 };

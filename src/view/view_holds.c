@@ -139,6 +139,8 @@ void view_hold_replace(struct view *v, struct hold *before, struct hold *after)
         deadline_put(t, after);
 }
 
+void hold_table_reserve(struct hold_table *t, size_t n) { table_reserve(&t->by_key, n); }
+
 void hold_table_add(struct hold_table *t, struct hold *h)
 {
     table_add(&t->by_key, &h->node, hash_int((uint64_t)h->key));

@@ -18,6 +18,7 @@ struct hold_table {
 struct hold_table *view_hold_table(const struct view *v);
 
 struct hold *hold_new(struct event *e, const struct hold_row *row);
+void hold_table_reserve(struct hold_table *t, size_t n);   /* makes room for `n` more */
 void hold_table_add(struct hold_table *t, struct hold *h); /* O(log n), amortised */
 /* Removes the holds of one event, or all if `e` is NULL.  O(n). */
 void hold_table_remove(struct hold_table *t, const struct event *e);

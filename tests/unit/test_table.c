@@ -125,9 +125,29 @@ static void slots_have_what_a_plain_list_has(void **state)
     assert_null(slots_find(&s, &slot_kind, 1));
 }
 
+static void room_is_made_in_one_step(void **state)
+{
+    (void)state;
+    struct table t = {0};
+    struct table_node nodes[ITEMS];
+    table_reserve(&t, 0);
+    assert_null(t.buckets);
+    table_add(&t, &nodes[0], hash_of(0));
+    table_reserve(&t, ITEMS - 1);
+    struct table_node **buckets = t.buckets;
+    for (size_t i = 1; i < ITEMS; i++)
+        table_add(&t, &nodes[i], hash_of(i));
+    assert_ptr_equal(t.buckets, buckets);
+    for (size_t i = 0; i < ITEMS; i++)
+        table_remove(&t, &nodes[i]); /* each is in its chain, the one from before, too */
+    assert_null(table_first(&t));
+    table_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_table_has_what_a_plain_list_has),
+                                       cmocka_unit_test(room_is_made_in_one_step),
                                        cmocka_unit_test(slots_have_what_a_plain_list_has)};
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }

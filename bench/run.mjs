@@ -137,18 +137,19 @@ function addRounds(lines, more) {
 }
 
 // Measures a row.  With --before, both builds take turns, a round each, and a line has the rounds of the
-// other build as `before`.
+// other build as `before`, if that build measures it.
 async function measure(bench, row) {
   if (!bench.before) return row(bench);
   let [before, now] = [[], []];
   for (let round = 1; round <= bench.rounds; round++) {
     const one = (build, name) => row({
-      ...bench, rounds: 1, build, progress: (what) => bench.progress(`${what}, ${name}`, round),
+      ...bench, rounds: 1, build, isOlder: build === bench.before, progress: (what) => bench.progress(`${what}, ${name}`, round),
     });
     before = addRounds(before, await one(bench.before, 'before'));
     now = addRounds(now, await one(bench.build, 'now'));
   }
-  return now.map((line, i) => ({ ...line, before: before[i].ours }));
+  const which = ({ name, unit, peerName }) => [name, unit, peerName].join();
+  return now.map((line) => ({ ...line, before: before.find((other) => which(other) === which(line))?.ours }));
 }
 
 async function main() {

@@ -186,6 +186,8 @@ int remote_problem(const struct remote *r, const struct http_response *answer)
         buf_printf(&b, " (%d ", answer->status);
         render_text(&b, code ? code : "", code ? strlen(code) : 0);
         buf_lit(&b, ").");
+    } else if (answer->status / 100 == 2) {
+        buf_lit(&b, "the server's answer is not JSON; is it Holdfast?");
     } else {
         buf_printf(&b, "the server answers with status %d and no reason", answer->status);
     }
@@ -229,13 +231,30 @@ static int64_t retry_after_ms(const struct http_response *answer)
     return seconds > 0 && seconds < 3600 ? seconds * 1000 : 0;
 }
 
+/* NULL: has it any? */
 static bool has_code(const struct http_response *answer, const char *code)
 {
     json_t *problem = json_loadb(answer->body.data, answer->body.len, 0, NULL);
     const char *given = json_string_value(json_object_get(problem, "code"));
-    bool has = given && strcmp(given, code) == 0;
+    bool has = given && (!code || strcmp(given, code) == 0);
     json_decref(problem);
     return has;
+}
+
+static bool is_json_or_empty(const struct http_response *answer)
+{
+    json_t *json = json_loadb(answer->body.data, answer->body.len, 0, NULL);
+    bool is_json = json != NULL;
+    json_decref(json);
+    return is_json || answer->body.len == 0;
+}
+
+/* Does the answer say what became of earlier tries, too?  A key that is refused, a mistake of the
+ * server and the word of somebody else do not. */
+static bool covers_earlier_tries(const struct http_response *answer)
+{
+    return answer->status < 500 && answer->status != 401 && answer->status != 403 &&
+           has_code(answer, NULL);
 }
 
 static void judge(struct remote_attempt *a, bool is_question, enum hf_status status,
@@ -306,7 +325,7 @@ static void draw_key(struct remote *r)
 static int report(struct remote *r, const struct remote_attempt *a, bool is_keyed, bool may_be_done,
                   const struct http_response *answer)
 {
-    if (a->ended == DONE && answer->status / 100 == 2)
+    if (a->ended == DONE && answer->status / 100 == 2 && is_json_or_empty(answer))
         return EXIT_SUCCESS;
     int code = EXIT_NO_BACK_END;
     if (answer->status)
@@ -315,7 +334,7 @@ static int report(struct remote *r, const struct remote_attempt *a, bool is_keye
         cli_say(r->command, "%s", a->err.msg);
     if (a->err.code == HF_INVALID_REQUEST && !answer->status)
         return EXIT_BAD_USAGE;
-    if (a->ended == DONE)
+    if (a->ended == DONE && (!may_be_done || covers_earlier_tries(answer)))
         return code;
     if (!is_keyed || !may_be_done)
         return EXIT_NO_BACK_END;

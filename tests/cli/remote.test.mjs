@@ -415,6 +415,19 @@ describe('an answer that is lost', () => {
     await refused(1, /409 seat_taken/, args);
   });
 
+  it('and then a page of somebody else is not taken for the answer to what was lost', async () => {
+    const event = await createEvent();
+    const page = (res) => { res.writeHead(200, { 'Content-Type': 'text/html' }).end('<h1>Welcome</h1>'); return 'answered'; };
+    for (const [n_lost, exit] of [[0, 69], [1, 75]]) {
+      const front = await startFront((req, res, n) => (n <= n_lost ? 'lose' : page(res)));
+      const { code, stderr } = await command(['hold', 'create', event.id, '--best', '1', '--json'], { env: { HOLDFAST_SERVER: front.url } });
+      front.close();
+      assert.equal(code, exit, stderr);
+      assert.match(stderr, /is not JSON; is it Holdfast\?/);
+    }
+    assert.equal((await server.counts(event)).held, 1);
+  });
+
   it('is also that of a proxy, or of a server that is busy: it is tried again, as it asks', async () => {
     const event = await createEvent();
     const front = await startFront((req, res, n) => {

@@ -27,9 +27,9 @@ const CLASSES = { 307: Unavailable, 404: NotFound, 409: Conflict, 410: Gone, 422
 
 // Returns the error for an answer with this status; `problem` is its body, or null if that is no problem document.
 export function errorOf(status, problem, retryAfter) {
-  const { type, title, status: _, code = status >= 502 ? 'unavailable' : 'http_error', detail, ...extra } = problem ?? {};
+  const { type, title, status: _, code = status >= 502 ? 'unavailable' : `http_${status}`, detail, ...extra } = problem ?? {};
   const seconds = Number(retryAfter ?? NaN);
   const retry_after = seconds >= 0 ? seconds : extra.retry_after_ms === undefined ? null : extra.retry_after_ms / 1000;
   const Class = code === 'outcome_unknown' ? OutcomeUnknown : code === 'lock_lost' ? LockLost : CLASSES[status] ?? HoldfastError;
-  return new Class(detail ?? title ?? `The server answered ${status}.`, { code, status, retry_after, extra });
+  return new Class(detail ?? title ?? 'The answer is not one of Holdfast.', { code, status, retry_after, extra });
 }

@@ -25,11 +25,11 @@ async function checkPostgres(connection, resource, fence) {
 // has written to `resource`.  With better-sqlite3 and node:sqlite it is done when it returns; with pg it returns a promise,
 // and the database needs share/holdfast/fence.sql.
 export function checkFence(connection, resource, fence) {
-  const length = Buffer.byteLength(resource);
+  const length = typeof resource === 'string' ? Buffer.byteLength(resource) : 0;
   if (length === 0 || length > 255) throw new TypeError('A resource has 1 to 255 bytes.');
   if (!Number.isSafeInteger(fence) || fence <= 0) throw new TypeError(`${fence} is no fence.`);
-  if (typeof connection.prepare === 'function') return checkSqlite(connection, resource, fence);
-  if (typeof connection.query !== 'function') throw new TypeError('The connection has neither prepare nor query.');
+  if (typeof connection?.prepare === 'function') return checkSqlite(connection, resource, fence);
+  if (typeof connection?.query !== 'function') throw new TypeError('The connection has neither prepare nor query.');
   if (typeof connection.totalCount === 'number') throw new TypeError('A pool has no transaction: pass one of its clients.');
   return checkPostgres(connection, resource, fence);
 }

@@ -221,7 +221,7 @@ export class SeatMap extends EventTarget {
 // ---- locks ----
 
 export interface LockOptions extends CallOptions {
-  /** Seconds after which the lock is lost if this process falls silent: 15. */
+  /** Seconds after which the lock is lost if this process falls silent: 30. */
   ttl?: number;
   /** Seconds to wait for it; 0: not at all; null, the default: for as long as it takes. */
   wait?: number | null;
@@ -243,13 +243,16 @@ export interface Lock extends LockSet {
   /** Goes with every write that the lock protects. */
   readonly fence: number;
   readonly slot: number;
+  readonly resource: string;
 }
 export interface LockSet {
   readonly names: string[];
-  /** Null if there are several names; then so are `fence` and `slot`. */
+  /** Null if there are several names; then so are `fence`, `slot` and `resource`. */
   readonly name: string | null;
   readonly fence: number | null;
   readonly slot: number | null;
+  /** The name for checkFence: of each slot another one. */
+  readonly resource: string | null;
   readonly fences: Record<string, number>;
   /** True only until the deadline, also in a process that stood still. */
   readonly held: boolean;

@@ -7,7 +7,7 @@ import { newKey } from './random.js';
 import { lost } from './session.js';
 import { linked } from './waits.js';
 
-const TTL_S = 15;
+const TTL_S = 30;
 const POLL_MS = 20_000; // how long one request waits in the line
 const CLAIM_MS = 1000; // how long a turn is kept for a process that stands still
 const ATTEMPTS_MAX = 3; // with a new session each, once the time to wait is over
@@ -37,6 +37,8 @@ export class Lock {
   get fence() { return this.#one?.fence ?? null; }
   get fences() { return Object.fromEntries(this.#grants.map(({ name, fence }) => [name, fence])); }
   get slot() { return this.#one?.slot ?? null; }
+  // For checkFence: each slot is a resource of its own.
+  get resource() { return this.#want.slots > 1 && this.#one ? `${this.name}#${this.slot}` : this.name; }
   get #one() { return this.#grants.length === 1 ? this.#grants[0] : undefined; }
 
   // Compares clocks itself: true only until the deadline, also in a process that stood still.
@@ -160,9 +162,11 @@ const isSeconds = (value, min) => Number.isFinite(value) && value >= min;
 
 // Resolves to a lock of all names.  `defaults`: the client's timeout.
 export async function acquire(sessions, names, options, defaults) {
-  const { ttl = TTL_S, wait = null, shared = false, slots, priority, value, delay, agent = newKey(), label, signal, timeout = defaults.timeout } = options;
-  const sorted = [...new Set([].concat(names))].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))); // as every client sorts
+  const { ttl = TTL_S, wait = null, shared = false, slots, priority, value, delay, agent = newKey(), label, signal, timeout = defaults.timeout, ...unknown } = options;
+  const sorted = [...new Set([].concat(names))].sort((a, b) => Buffer.compare(Buffer.from(`${a}`), Buffer.from(`${b}`))); // as every client sorts
   if (sorted.length === 0) throw new TypeError('Name a lock.');
+  for (const name of Object.keys(unknown)) throw new TypeError(`A lock has no option ${name}.`);
+  for (const name of sorted) requestOf('acquireLock', [name]); // throws for what cannot be a name
   if (!isSeconds(ttl, 1)) throw new TypeError('ttl is a number of seconds, at least 1.');
   if (wait !== null && !isSeconds(wait, 0)) throw new TypeError('wait is a number of seconds, or null.');
   signal?.throwIfAborted();

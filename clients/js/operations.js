@@ -3,6 +3,7 @@
 //   page     its answer is a page of a list: the call can be iterated over
 //   lock     belongs to the lock service
 //   stream   server-sent events
+//   text     its answer is a text, and not JSON
 // A test compares this list with the document.
 
 import { newKey } from './random.js';
@@ -56,9 +57,9 @@ export const OPERATIONS = {
   transferMastership: ['cell.transfer', 'POST', '/v1/cell/transfer', 'lock'],
   getHealth: ['server.health', 'GET', '/healthz'],
   getReadiness: ['server.readiness', 'GET', '/readyz'],
-  getMetrics: ['server.metrics', 'GET', '/metrics'],
+  getMetrics: ['server.metrics', 'GET', '/metrics', 'text'],
   getSamples: ['server.samples', 'GET', '/v1/ops/samples'],
-  getDocument: ['server.document', 'GET', '/openapi.yaml'],
+  getDocument: ['server.document', 'GET', '/openapi.yaml', 'text'],
   receiveWebhook: ['server.receiveWebhook', 'POST', '/v1/webhooks/stripe'],
 };
 
@@ -73,10 +74,11 @@ export function requestOf(id, args, { idempotencyKey } = {}) {
     if (!isFirst) delete fields[name];
     isFirst = false;
     // A URL cannot have a part that is `.` or `..`.
-    if (typeof value !== 'string' || /^\.{0,2}$/.test(value)) throw new TypeError(`${call}: ${name} has to be a text that names one.`);
+    if (typeof value !== 'string' || /^\.{0,2}$/.test(value)) throw new TypeError(`${call}: ${name} is a string that is not empty, "." or "..".`);
     return encodeURIComponent(value);
   });
-  const request = { method, path, isLock: flags.includes('lock') };
+  const request = { method, path, isLock: flags.includes('lock'), isText: flags.includes('text') };
+  if (id === 'acquireLock') fields.owner ??= newKey(); // the same in every attempt: a lost answer is asked for again
   if (id === 'receiveWebhook') return { ...request, body: fields.body, headers: { 'Stripe-Signature': fields.signature } };
   if (flags.includes('key')) request.headers = { 'Idempotency-Key': idempotencyKey ?? newKey() };
   if (idempotencyKey !== undefined && !/^[\x20-\x7e]+$/.test(idempotencyKey)) throw new TypeError('An idempotency key is printable ASCII.');

@@ -33,7 +33,7 @@ export class Sessions {
   // Resolves to a session that lives.
   async get(ttlMs, signal) {
     for (;;) {
-      if (this.#isClosed) throw new HoldfastError('The client was closed.', { code: 'closed' });
+      if (this.#isClosed) throw new HoldfastError('The client was closed.', { code: 'client_closed' });
       if (!this.#byTtl.has(ttlMs)) this.#open(ttlMs);
       const session = await unlessAborted(this.#byTtl.get(ttlMs), signal);
       if (session.isAlive) return session;

@@ -4,9 +4,10 @@
 //   T2  A verdict is never repeated.  Repeated are attempts without an answer, 429, 502, 503, 504, and
 //       409 idempotency_in_flight, which says that an earlier attempt is still being carried out.
 //   T3  If an attempt may have been carried out and no later one was answered for good, the call ends with
-//       OutcomeUnknown, whatever the last attempt met.
+//       OutcomeUnknown, whatever the last attempt met.  A key that is refused, a mistake of the server and the word of
+//       somebody else say nothing about an earlier attempt.
 
-import { errorOf, OutcomeUnknown, Unavailable } from './errors.js';
+import { errorOf, HoldfastError, OutcomeUnknown, Unavailable } from './errors.js';
 import { backoff, linked, now, sleep } from './waits.js';
 
 const REDIRECTS_MAX = 3;
@@ -18,6 +19,9 @@ const UNSENT = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETU
 
 const codesOf = ({ cause }) => (cause?.errors ?? [cause]).map((each) => each?.code);
 const isUnsent = (error) => codesOf(error).every((code) => UNSENT.includes(code));
+const reasonOf = (error) => codesOf(error).find(Boolean) ?? error.message;
+const foreign = (status) => new HoldfastError('The answer is not one of Holdfast.', { code: 'invalid_answer', status });
+const parsed = (url) => { try { return new URL(url); } catch { return null; } };
 
 export class Transport {
   #bases;
@@ -29,9 +33,9 @@ export class Transport {
 
   constructor(urls, { key, timeout = 30, fetch = globalThis.fetch, clock = now } = {}) {
     this.#bases = [].concat(urls).map((url) => {
-      const { protocol, href, search, hash, username } = new URL(url);
-      if (!/^https?:$/.test(protocol) || search || hash || username) throw new TypeError('A server is named by an http or https URL, without a user.');
-      return href.replace(/\/+$/, '');
+      const { protocol, origin, href } = parsed(url) ?? {};
+      if (!/^https?:$/.test(protocol) || href !== `${origin}/`) throw new TypeError('A server is named by http://HOST[:PORT] or https://HOST[:PORT], without a user or a path.');
+      return origin;
     });
     if (this.#bases.length === 0) throw new TypeError('Name at least one server.');
     this.#key = key ?? null;
@@ -62,6 +66,7 @@ export class Transport {
         const result = await this.#attempt(base, { ...request, init }, { end, isOnly: candidates.length === 1 && !request.isUrgent }, signal);
         if (!result.fault) return result;
         ({ fault } = result);
+        if (result.isFinal && isOpen && !result.isVerdict) throw giveUp();
         if (result.isFinal) throw isOpen ? Object.defineProperty(fault, 'isRepeat', { value: true }) : fault;
         isOpen ||= isWrite && result.mayBeDone;
         if (result.retryMs !== undefined) retryMs = Math.min(retryMs ?? Infinity, result.retryMs);
@@ -85,7 +90,7 @@ export class Transport {
   // If it is not the only way, half of the time is left for another attempt.
   async #attempt(base, request, { end, isOnly }, signal) {
     signal?.throwIfAborted();
-    const { slowMs = 0, isStream, isLock } = request;
+    const { slowMs = 0, isStream, isLock, isText } = request;
     const leftMs = Math.max(end - now() - slowMs, ATTEMPT_MIN_MS);
     const limitMs = slowMs + Math.min(isOnly ? leftMs : Math.max(leftMs / 2, ATTEMPT_MIN_MS), ATTEMPT_MAX_MS);
     const scope = linked(signal);
@@ -101,10 +106,11 @@ export class Transport {
       }
       const text = await response.text();
       const isJson = /json\b/.test(response.headers.get('Content-Type') ?? '');
-      let value = null;
+      let value = isText && response.ok ? text : null;
       if (isJson && text) {
-        try { value = JSON.parse(text); } catch (error) { if (response.ok) throw error; }
-      } else if (response.ok && text) value = text;
+        try { value = JSON.parse(text); } catch { /* it is not one of Holdfast */ }
+      }
+      if (response.ok && text && value === null && text !== 'null') return { fault: foreign(response.status), isFinal: true };
       if (response.ok) {
         this.#first[isLock ? 'locks' : 'rest'] = at;
         return { value, sentAt };
@@ -113,7 +119,7 @@ export class Transport {
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       const fault = isLate ? new Unavailable('No answer came in time.', { code: 'timeout', cause: error })
-        : new Unavailable('The server cannot be reached.', { code: 'unreachable', cause: error });
+        : new Unavailable(`No server can be reached: ${reasonOf(error)}.`, { code: 'unreachable', cause: error });
       return { fault, isElsewhere: true, mayBeDone: isLate || !isUnsent(error) };
     } finally {
       clearTimeout(timer);
@@ -156,7 +162,7 @@ export class Transport {
       const to = response.status === 307 && isLock && hops < REDIRECTS_MAX && new URL(response.headers.get('Location') ?? '', at);
       if (!to || to.protocol !== new URL(base).protocol || !(await this.#isOfCell(to.origin, at, init))) return { response, sentAt, at };
       await response.text();
-      at = to.href.endsWith(target) ? to.href.slice(0, -target.length) : to.origin;
+      at = to.origin;
     }
   }
 
@@ -167,7 +173,7 @@ export class Transport {
     const isPassing = PASSING.includes(status) || isInFlight || (isLock && status === 307);
     if (!isPassing) {
       this.#first[isLock ? 'locks' : 'rest'] = at;
-      return { fault, isFinal: true };
+      return { fault, isFinal: true, isVerdict: problem?.code !== undefined && status < 500 && status !== 401 && status !== 403 };
     }
     const retryMs = fault.extra.retry_after_ms ?? (fault.retry_after === null ? undefined : fault.retry_after * 1000);
     const mayBeDone = fault instanceof OutcomeUnknown || isInFlight || status === 502 || status === 504;

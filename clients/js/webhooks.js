@@ -14,8 +14,9 @@ function headerOf(headers, name) {
 }
 
 function keyOf(secret) {
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-  if (key.length === 0) throw new TypeError('A secret is whsec_ and base64.');
+  const text = typeof secret === 'string' ? secret.replace(/^whsec_/, '') : '';
+  const key = Buffer.from(text, 'base64');
+  if (key.length === 0 || !/^[A-Za-z0-9+/]+=*$/.test(text)) throw new TypeError('A secret is whsec_ and base64.');
   return key;
 }
 
@@ -23,6 +24,7 @@ function keyOf(secret) {
 // HoldfastError with the code invalid_signature unless one of the signatures is by `secret` (or by one of several) and at
 // most five minutes old.
 export function verify(body, headers, secret) {
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body)) throw new TypeError('The body is what was received, as text or bytes, before anything parsed it.');
   const id = headerOf(headers, 'webhook-id');
   const timestamp = headerOf(headers, 'webhook-timestamp');
   const signatures = headerOf(headers, 'webhook-signature').split(' ');
@@ -34,5 +36,10 @@ export function verify(body, headers, secret) {
     return expected.some((digest) => given.length === digest.length && timingSafeEqual(given, digest));
   });
   if (!isSigned) refuse('No signature of the message is by this secret.');
-  return JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'));
+  let event;
+  try { event = JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8')); } catch { /* it is signed all the same */ }
+  if (typeof event !== 'object' || event === null || Array.isArray(event)) {
+    throw new HoldfastError('The body is signed, but it is no JSON object.', { code: 'invalid_request' });
+  }
+  return event;
 }

@@ -212,7 +212,9 @@ describe('an error', () => {
     for (const id of [undefined, '', '..', null, 7]) assert.throws(() => client.holds.get(id), TypeError);
     assert.throws(() => client.events.close(event.id, {}, { idempotencyKey: 'ключ' }), TypeError);
     assert.ok(await rejected(client.holds.create({ event: event.id, seats: [1n] })) instanceof TypeError);
-    for (const [urls, key] of [[url, 'secret\n'], ['http://me:secret@localhost'], ['ftp://secret'], [[]]]) {
+    for (const name of [undefined, '', '..', ['a', ''], []]) assert.ok(await rejected(client.lock(name, { wait: 0 })) instanceof TypeError);
+    assert.match((await rejected(client.lock('a', { wait: 0, ttl_ms: 5000 }))).message, /no option ttl_ms/);
+    for (const [urls, key] of [[url, 'secret\n'], ['http://me:secret@localhost'], ['ftp://secret'], ['http://localhost/secret'], ['localhost:8080'], [undefined], [[]]]) {
       assert.throws(() => new Client(urls, { key }), (error) => error instanceof TypeError && !error.message.includes('secret'));
     }
   });
@@ -538,10 +540,10 @@ describe('a lock', () => {
       const waits = rejected(ben.lock(name, LONG));
       await waiting(server, name, ['other']);
       await ben.close();
-      assert.equal((await waits).code, 'closed');
+      assert.equal((await waits).code, 'client_closed');
       assert.equal((await on(name)).n_waiters, 0);
     });
-    assert.equal((await rejected(ben.lock(name))).code, 'closed');
+    assert.equal((await rejected(ben.lock(name))).code, 'client_closed');
   });
 
   it('is shared, has slots, a line by priority, and a value that others watch', async () => {
@@ -551,6 +553,8 @@ describe('a lock', () => {
     assert.equal((await rejected(ben.lock(shared, { ...LONG, wait: 0 }))).code, 'lock_taken');
     const two = await Promise.all([client, ben].map((each) => each.lock(slots, { ...LONG, slots: 2 })));
     assert.deepEqual(two.map(({ slot }) => slot).sort(), [0, 1]);
+    assert.deepEqual(two.map(({ resource }) => resource).sort(), [`${slots}#0`, `${slots}#1`]);
+    assert.equal(readers[0].resource, shared);
     assert.equal((await rejected(ben.lock(slots, { ...LONG, slots: 2, wait: 0 }))).code, 'lock_taken');
     assert.equal((await rejected(ben.lock(slots, { ...LONG, slots: 3, wait: 0 }))).code, 'slots_conflict');
     const first = await client.lock(line, LONG);
@@ -582,7 +586,7 @@ describe('a lock', () => {
   it('of several names is all of them, in one order, or none', async () => {
     const [a, b, c] = [next(), next(), next()];
     const set = await client.lock([c, a, a], LONG);
-    assert.deepEqual([set.names, Object.keys(set.fences), set.fence, set.name], [[a, c], [a, c], null, null]);
+    assert.deepEqual([set.names, Object.keys(set.fences), set.fence, set.name, set.resource], [[a, c], [a, c], null, null, null]);
     const ben = other();
     assert.equal((await rejected(ben.lock([c, b], { ...LONG, wait: 0 }))).code, 'lock_taken');
     assert.equal((await on(b)).n_holders, 0);
@@ -677,13 +681,16 @@ describe('a lock', () => {
 
   it('is lost on a machine that slept past the TTL, as soon as it wakes', async () => {
     const program = `
+      import fs from 'node:fs';
       import os from 'node:os';
       import { Client } from ${JSON.stringify(path.join(PACKAGE, 'index.js'))};
       const client = new Client(${JSON.stringify(url)});
       const lock = await client.lock(${JSON.stringify(next())}, { ttl: ${LONG_S} });
       const { signal } = lock;
-      const before = lock.held, { uptime } = os;
-      os.uptime = () => uptime() + ${2 * LONG_S}; // what only a sleep does: the monotonic clock of Node stood still
+      const before = lock.held, { uptime } = os, { readFileSync } = fs;
+      // What only a sleep does: the monotonic clock of Node stood still.
+      os.uptime = () => uptime() + ${2 * LONG_S};
+      fs.readFileSync = (file, ...as) => (file === '/proc/uptime' ? String(parseFloat(readFileSync(file, ...as)) + ${2 * LONG_S}) : readFileSync(file, ...as));
       console.log(JSON.stringify([before, lock.held, signal.aborted, signal.reason.name]));
       await client.close();`;
     const run = launch(process.execPath, ['--input-type=module', '-e', program]);
@@ -788,6 +795,8 @@ describe('a notification', () => {
     for (const value of ['', 'now', '1e9', 'NaN']) refused(body, { ...signed(), 'webhook-timestamp': value }, secret);
     refused(body, {}, secret);
     refused(body, undefined, secret);
-    assert.throws(() => webhooks.verify(body, signed(), ''), TypeError);
+    for (const none of ['', 'whsec_', undefined, 'not base64!', [secret, '']]) assert.throws(() => webhooks.verify(body, signed(), none), { name: 'TypeError', message: /^A secret is/ });
+    assert.throws(() => webhooks.verify(JSON.parse(body), signed(), secret), { name: 'TypeError', message: /^The body is/ });
+    for (const text of ['[1]', 'null', 'no JSON']) assert.throws(() => webhooks.verify(text, signed(new Date(), secret, text), secret), { code: 'invalid_request' });
   });
 });

@@ -71,9 +71,22 @@ class Calls(unittest.TestCase):
             self.assertNotIn(hold.id, shown)
 
     def test_a_url_is_an_address_and_nothing_else(self):
-        for url in ("ftp://h", "h:80", "http://user:word@h", "http://h/path", ["http://a", "https://b"], []):
+        for url in ("ftp://h", "h:80", "http://user:word@h", "http://h/path", ["http://a", "https://b"], [], None, ""):
             with self.subTest(url), self.assertRaises(ValueError):
                 holdfast.Client(url)
+
+    def test_what_cannot_be_sent_is_refused_at_once_and_not_shown(self):
+        for key in ("secret\n", "a secret", "секрет", ""):
+            with self.subTest(key), self.assertRaisesRegex(ValueError, "^an access key is") as caught:
+                holdfast.Client(URL, key=key)
+            self.assertNotIn("secret", str(caught.exception))
+        for key in ("", "a\nb", "ключ-ключ-ключ-ключ"):
+            with self.subTest(key), self.assertRaisesRegex(ValueError, "^an idempotency key is"):
+                self.take(self.client, "S-A-5", idempotency_key=key)
+        for id in ("", ".", "..", None, 7):
+            for call in (self.client.holds.release, self.client.locks.get, self.client.lock):
+                with self.subTest(id), self.assertRaisesRegex((TypeError, ValueError), "(an id or a name is|needs a name|not iterable)"):
+                    call(id)
 
     # ---- errors ----
 

@@ -154,6 +154,18 @@ class Streams(unittest.TestCase):
         threading.Timer(0.1, stream.close).start()
         self.assertEqual(list(stream), [])
 
+    def test_it_ends_with_its_client(self):
+        event = new_event(self.client)
+        client = holdfast.Client(URL, timeout=LONG_S)
+        live = client.events.seat_map(event.id)
+        stream = client.events.stream(event.id).open()
+        client.close()
+        self.assertEqual(list(stream), [])
+        live._thread.join(LONG_S)
+        self.assertFalse(live._thread.is_alive())
+        self.assertEqual(live.seats["S-A-1"], "available")
+        live.close()
+
     def test_a_lock_is_watched(self):
         session = self.client.sessions.open(ttl_ms=600_000)
         with self.client.locks.watch("watched/lock").open() as watch, self.client.sessions.stream(session.id).open() as own:

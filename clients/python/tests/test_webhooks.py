@@ -68,6 +68,11 @@ class Webhooks(unittest.TestCase):
         with self.assertRaises(ValueError) as caught:
             holdfast.webhooks.verify(BODY, sign(), "whsec_not base64!")
         self.assertNotIn("not base64!", str(caught.exception))
+        for secret in ("", "whsec_", None, [SECRET, ""]):  # with an empty key, anybody could sign
+            with self.subTest(secret), self.assertRaises(ValueError):
+                holdfast.webhooks.verify(BODY, sign(key=b""), secret)
+        with self.assertRaises(TypeError):
+            holdfast.webhooks.verify({"type": "booking.confirmed"}, sign(), SECRET)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ import ssl
 import threading
 import time
 import uuid
+import weakref
 from typing import Any, List, Mapping, Optional, Sequence, Union
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from . import errors
 from .errors import HoldfastError, OutcomeUnknown, Unavailable
@@ -61,6 +62,10 @@ class _Servers:
         return self.origins[(self.origins.index(origin) + 1) % len(self.origins)]
 
 
+def _is_word(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text != "" and " " not in text
+
+
 def _is_for_locks(path: str) -> bool:
     return path.startswith(("/v1/locks", "/v1/sessions", "/v1/cell"))
 
@@ -70,9 +75,12 @@ class Caller:
 
     def __init__(self, urls: Union[str, Sequence[str]], key: Optional[str], timeout: float,
                  tls: Optional[ssl.SSLContext]) -> None:
-        self.servers = _Servers([urls] if isinstance(urls, str) else list(urls))
+        self.servers = _Servers(list(urls) if isinstance(urls, (list, tuple)) else [str(urls)])
         self.timeout = timeout
         self.transport = Transport(tls)
+        self.streams: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
+        if key is not None and not _is_word(key):
+            raise ValueError("an access key is visible ASCII, without a line's end")
         self._authorization = {"Authorization": f"Bearer {key}"} if key else {}
 
     def json(self, method: str, path: str, **options: Any) -> Any:
@@ -81,15 +89,16 @@ class Caller:
         try:
             return parse(answer.body) if answer.body else None
         except ValueError:
-            raise HoldfastError("invalid_answer", "The answer is not JSON.",
-                                status=answer.status) from None
+            kind = OutcomeUnknown if answer.is_repeat else HoldfastError
+            raise kind("invalid_answer", "The answer is not one of Holdfast.",
+                       status=answer.status) from None
 
     def call(self, method: str, path: str, *, query: Optional[Mapping[str, Any]] = None,
              body: Union[None, bytes, Mapping[str, Any]] = None,
              headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None,
              wait: float = 0, attempt: Optional[float] = None, idempotency_key: Optional[str] = None,
              has_key: bool = False) -> Answer:
-        """An answer below 400; anything else raises HoldfastError.
+        """An answer below 300; anything else raises HoldfastError.
 
         wait      for how long the server may wait before it answers
         attempt   for how long one server is waited for beyond that
@@ -97,8 +106,10 @@ class Caller:
         """
         timeout = self.timeout if timeout is None else timeout
         if has_key:
-            key = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-            headers = {**(headers or {}), **key}
+            key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+            if not _is_word(key.replace(" ", "_")):
+                raise ValueError("an idempotency key is printable ASCII, and not empty")
+            headers = {**(headers or {}), "Idempotency-Key": key}
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body, ensure_ascii=False).encode()
         call = _Call(self, method, target(path, query), headers or {}, body)
@@ -193,14 +204,15 @@ class _Call:
                     hops += 1
                     origin = self._caller.redirected(origin, answer)
                     continue
-                if answer.status < 400 and answer.status != 307:
+                if answer.status < 300:
                     servers.last[self._locks] = origin
+                    answer.is_repeat = self._may_be_done
                     return answer
                 error = errors.of_answer(answer.status, answer.headers, answer.body)
                 if not self._is_to_be_repeated(error):
                     servers.last[self._locks] = origin
                     error.may_be_ours = self._may_be_done
-                    raise error
+                    raise error if error.covers_retries else self._failure(error)
             except NotSent as why:
                 error = Unavailable("unreachable", f"No server could be reached: {why}.")
             except Unanswered as silence:
@@ -240,6 +252,13 @@ class _Call:
 def _pause_asked(error: HoldfastError) -> float:
     exact = error.extra.get("retry_after_ms")
     return exact / 1000 if isinstance(exact, int) else error.retry_after or 0.0
+
+
+def segment(name: str) -> str:
+    """A part of a path."""
+    if not isinstance(name, str) or name in ("", ".", ".."):
+        raise ValueError('an id or a name is a str that is not empty, "." or ".."')
+    return quote(name, safe="")
 
 
 def target(path: str, query: Optional[Mapping[str, Any]] = None) -> str:

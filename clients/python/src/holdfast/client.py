@@ -59,8 +59,12 @@ class Client(AbstractContextManager["Client"]):
                     delay=delay)
 
     def close(self) -> None:
-        """Ends the client's sessions, which releases its locks, and closes connections.  Whoever waits
-        for a lock gets HoldfastError `client_closed`.  A call after it begins anew."""
+        """Ends the client's streams, maps and sessions, which releases its locks, and closes connections.
+        A thread that waits for a lock gets HoldfastError `client_closed`.  A call after it begins anew."""
+        for stream in self._caller.streams.valuerefs():
+            found = stream()
+            if found:
+                found.close()
         self._sessions.close(min(5.0, self._caller.timeout))
         self._caller.transport.close()
 

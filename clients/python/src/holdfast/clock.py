@@ -2,8 +2,10 @@
 
 import time
 
-if hasattr(time, "CLOCK_BOOTTIME"):
+if hasattr(time, "clock_gettime"):  # CLOCK_MONOTONIC stands still with the machine on Linux alone
+    _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
     def now() -> float:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-else:  # not Linux
+        return time.clock_gettime(_CLOCK)
+else:
     now = time.monotonic

@@ -28,6 +28,7 @@ class HoldfastError(Exception):
         self.retry_after = retry_after
         self.extra = Resource(extra or {})
         self.may_be_ours = False  # an earlier attempt of the call may have made it so
+        self.covers_retries = True  # it tells what became of earlier attempts, too
 
     def __str__(self) -> str:
         return f"{self.code}: {self.detail}" if self.detail else self.code
@@ -72,7 +73,8 @@ def of_answer(status: int, headers: Message, body: bytes) -> HoldfastError:
         problem = parse(body)
     except ValueError:
         problem = None
-    if not isinstance(problem, Resource) or not isinstance(problem.get("code"), str):
+    is_ours = isinstance(problem, Resource) and isinstance(problem.get("code"), str)
+    if not is_ours:
         problem = Resource(code="unavailable" if status >= 502 else f"http_{status}",
                            detail="The answer is not one of Holdfast.")
     seconds = str(headers.get("Retry-After", ""))
@@ -83,5 +85,7 @@ def of_answer(status: int, headers: Message, body: bytes) -> HoldfastError:
     if problem.code == "outcome_unknown":
         kind = OutcomeUnknown
     extra = {name: value for name, value in problem.items() if name not in _OWN}
-    return kind(problem.code, str(problem.get("detail", "")), status=status,
-                retry_after=retry_after, extra=extra)
+    error = kind(problem.code, str(problem.get("detail", "")), status=status,
+                 retry_after=retry_after, extra=extra)
+    error.covers_retries = is_ours and status < 500 and status not in (401, 403)
+    return error

@@ -8,9 +8,8 @@ out, except in `events.change`, where None takes a limit or a time away.  Every 
 import secrets
 import time
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
-from urllib.parse import quote
 
-from .calls import Caller, pause_s
+from .calls import Caller, pause_s, segment
 from .resource import Resource
 from .streams import SeatMap, Stream
 
@@ -70,7 +69,7 @@ class _Group:
 
 
 def _path(kind: str, id: str, *rest: str) -> str:
-    return "/".join(["/v1", kind, quote(id, safe=""), *rest])
+    return "/".join(["/v1", kind, segment(id), *rest])
 
 
 class Events(_Group):
@@ -99,7 +98,7 @@ class Events(_Group):
 
     def seat(self, id: str, seat: str, *, at: Optional[str] = None,
              timeout: Seconds = None) -> Resource:
-        return self._get(_path("events", id, "seats", quote(seat, safe="")), timeout, at=at)
+        return self._get(_path("events", id, "seats", segment(seat)), timeout, at=at)
 
     def heat(self, id: str, *, limit: Optional[int] = None, timeout: Seconds = None) -> Resource:
         return self._get(_path("events", id, "heat"), timeout, limit=limit)

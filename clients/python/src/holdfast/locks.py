@@ -7,7 +7,7 @@ import weakref
 from contextvars import ContextVar
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .calls import Caller
+from .calls import Caller, segment
 from .clock import now
 from .errors import Conflict, Gone, LockLost, NotFound
 from .resource import Resource
@@ -63,6 +63,8 @@ class Lock:
                  value: Optional[str], delay: float) -> None:
         if not names:
             raise ValueError("a lock needs a name")
+        for name in names:
+            segment(name)
         self.names: Tuple[str, ...] = tuple(sorted(set(names)))
         self.lost = threading.Event()
         self._caller = caller

@@ -14,9 +14,8 @@ import socket
 import threading
 import weakref
 from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Set, Tuple
-from urllib.parse import quote
 
-from .calls import Caller, pause_s
+from .calls import Caller, pause_s, segment
 from .clock import now
 from .errors import Gone, HoldfastError, NotFound, OutcomeUnknown, Unavailable
 from .resource import parse
@@ -34,7 +33,7 @@ def margin_s(ttl: float) -> float:
 
 
 def lock_path(name: str, what: str = "") -> str:
-    return f"/v1/locks/{quote(name, safe='')}{what}"
+    return f"/v1/locks/{segment(name)}{what}"
 
 
 class Session:

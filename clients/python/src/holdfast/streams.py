@@ -37,6 +37,7 @@ class Stream(Iterator[Resource], AbstractContextManager["Stream"]):
         self._failures = 0
         self._exchange: Optional[Exchange] = None
         self._closed = threading.Event()
+        caller.streams[id(self)] = self
 
     def __iter__(self) -> "Stream":
         return self

@@ -38,6 +38,7 @@ class Answer:
         self.headers = headers
         self.body = body
         self.sent = sent
+        self.is_repeat = False  # an earlier attempt may have been carried out
 
 
 class _Reader(io.RawIOBase):

@@ -55,7 +55,8 @@ before(async () => {
   await Promise.all([servers.open.launch(), servers.keyed.launch(), guarded()]);
 });
 after(async () => {
-  await Promise.all([servers.open?.stop(), servers.keyed?.stop(), servers.postgres?.stop(), servers.cell?.close()]);
+  await Promise.all(LANGUAGES.map(({ driver }) => driver.stop()));
+  await Promise.all([servers.open?.stop(), servers.keyed?.stop(), servers.postgres?.stop()]);
   await reap();
 });
 
@@ -82,30 +83,40 @@ describe('the scenarios', () => {
   });
 });
 
-for (const language of LANGUAGES) {
-  const missing = (scenario, subject) => [...needsOf(scenario, subject)].find((need) => need in language.lacks);
-  const lacks = new Set();
-  let n_ran = 0;
-
-  describe(language.name, () => {
-    after(() => language.driver.stop());
-    for (const { subject, scenarios } of subjects) {
-      const isCell = scenarios.some(({ server }) => server === 'cell');
-      describe(subject, { concurrency: isCell ? 1 : AT_ONCE }, () => {
-        if (isCell) before(async () => { servers.cell ??= await startCell('etcd', { nodes: process.env.HF_SOAK === '1' ? 3 : 1 }); });
-        for (const scenario of scenarios) {
-          const lack = missing(scenario, subject);
-          if (lack) lacks.add(lack);
-          else it(scenario.name, () => { n_ran++; return runScenario(scenario, language, servers); });
-        }
-      });
-    }
-    if (lacks.size > 0) it('runs the other scenarios, too', { skip: `its driver says why it lacks ${[...lacks].join(', ')}` });
-
-    it('runs as many scenarios as ever, and lacks nothing that none needs', (t) => {
-      t.diagnostic(`${n_ran} of ${n_scenarios} scenarios`);
-      assert.ok(n_ran >= (language.least ?? 0), `only ${n_ran} of ${n_scenarios} scenarios ran`);
-      assert.deepEqual(Object.keys(language.lacks).filter((need) => !needed.has(need)), []);
+// The scenarios of some subjects that a language does not lack.
+function suites(language, some, concurrency) {
+  for (const { subject, scenarios } of some) {
+    describe(`${language.name}: ${subject}`, { concurrency }, () => {
+      for (const scenario of scenarios) {
+        const lack = [...needsOf(scenario, subject)].find((need) => need in language.lacks);
+        if (lack) language.lacking.add(lack);
+        else it(scenario.name, () => { language.n_ran++; return runScenario(scenario, language, servers); });
+      }
     });
-  });
+  }
 }
+
+const isOfCell = ({ scenarios }) => scenarios.some(({ server }) => server === 'cell');
+for (const language of LANGUAGES) {
+  Object.assign(language, { lacking: new Set(), n_ran: 0 });
+  suites(language, subjects.filter((subject) => !isOfCell(subject)), AT_ONCE);
+}
+
+describe('a cell of three servers on etcd', () => {
+  before(async () => { servers.cell = await startCell('etcd', { nodes: process.env.HF_SOAK === '1' ? 3 : 1 }); });
+  after(() => servers.cell?.close());
+  for (const language of LANGUAGES) suites(language, subjects.filter(isOfCell), 1);
+});
+
+describe('a client', () => {
+  for (const language of LANGUAGES) {
+    const { name, least = 0, lacks, lacking } = language;
+    if (lacking.size > 0) it(`${name}: runs the other scenarios, too`, { skip: `its driver says why it lacks ${[...lacking].join(', ')}` });
+    it(`${name}: has run as many scenarios as ever, and lacks nothing that none needs`, (t) => {
+      const { n_ran } = language;
+      t.diagnostic(`${n_ran} of ${n_scenarios} scenarios`);
+      assert.ok(n_ran >= least, `only ${n_ran} of ${n_scenarios} scenarios ran`);
+      assert.deepEqual(Object.keys(lacks).filter((need) => !needed.has(need)), []);
+    });
+  }
+});

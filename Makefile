@@ -298,6 +298,7 @@ lint: build/packages/lint
 	scripts/check-rooms
 	scripts/check-order
 	scripts/check-comments
+	cd clients/python && mypy --cache-dir ../../build/mypy
 
 install: all install-library
 	install -d $(DESTDIR)$(PREFIX)/bin
@@ -351,7 +352,7 @@ help:
 	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers, 50,000 streams;'
 	@echo '                  all attacks at once for ten minutes; an hour of fuzzing; the other architecture;'
 	@echo '                  then the packages on a new Debian with systemd, in a container (needs root)'
-	@echo 'make lint         the rooms (scripts/rooms.txt), the order of evaluation, clang-format and clang-tidy'
+	@echo 'make lint         the rooms (scripts/rooms.txt), the order of evaluation, clang-format, clang-tidy and mypy'
 	@echo 'make deb          packages for Debian: holdfastd, holdfast, libholdfast0, libholdfast-dev, in build/deb'
 	@echo 'make clients      packages of the clients for npm and pip, tried in empty projects, in build/clients'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'

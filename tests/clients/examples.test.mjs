@@ -118,6 +118,12 @@ describe('the examples', { concurrency: true }, () => {
       assert.deepEqual(await axe(page), []);
       await server.grant(event, 'S-A-1');
       await seat('S-A-1', 'held');
+      await page.evaluate(() => { // a click that came before the news
+        const button = document.querySelector('[aria-label="S-A-1, held"]');
+        button.disabled = false;
+        button.click();
+      });
+      await page.getByText('Somebody was faster: S-A-1 is taken.').waitFor();
       await page.getByRole('button', { name: 'S-A-2, available', exact: true }).click();
       await page.getByText('S-A-2 is yours for 8 minutes.').waitFor();
       await seat('S-A-2', 'yours');

@@ -17,7 +17,6 @@ import {
   checkFence, Client, Conflict, Gone, HoldfastError, LockLost, NotFound, OPERATIONS, OutcomeUnknown, StaleFence, Unavailable, webhooks,
 } from '../../clients/js/index.js';
 import * as inBrowsers from '../../clients/js/browser.js';
-import { openBrowser } from '../support/browser.mjs';
 import { look, waiting } from '../support/locks.mjs';
 import { Document } from '../support/openapi.mjs';
 import { startProxy } from '../support/proxy.mjs';
@@ -114,6 +113,7 @@ await client.holds.create({ seats: ['S-A-1'] });
     execFileSync(process.execPath, [tsc, ...options, 'calls.mts'], { cwd: dir, encoding: 'utf8' });
   });
 
+  // The page of docs/examples/live-map.html runs it in one, from another site (examples.test.mjs).
   it('has an entry for browsers that needs nothing of Node', () => {
     assert.deepEqual(Object.keys(inBrowsers).sort(),
       ['Client', 'Conflict', 'Gone', 'HoldfastError', 'LockLost', 'NotFound', 'OPERATIONS', 'OutcomeUnknown', 'SeatMap', 'StaleFence', 'Unavailable']);
@@ -128,43 +128,6 @@ await client.holds.create({ seats: ['S-A-1'] });
     };
     visit('browser.js');
     assert.ok(!seen.has('lock.js'));
-  });
-});
-
-describe('the package in a browser', () => {
-  it('holds a seat and keeps a map, from a page of another site', async () => {
-    const site = http.createServer((request, response) => {
-      const file = path.join(PACKAGE, path.basename(request.url));
-      const isScript = file.endsWith('.js') && fs.existsSync(file);
-      response.writeHead(200, { 'Content-Type': isScript ? 'text/javascript' : 'text/html' }).end(isScript ? fs.readFileSync(file) : '<!doctype html><link rel="icon" href="data:,">');
-    });
-    site.listen(0, '127.0.0.1');
-    await once(site, 'listening');
-    const origin = `http://127.0.0.1:${site.address().port}`;
-    const [own, browser] = await Promise.all([start({ args: ['--cors-origin', origin] }), openBrowser()]);
-    try {
-      const { id } = await own.createEvent();
-      const page = await browser.page();
-      await page.goto(`${origin}/`);
-      const seen = await page.evaluate(async ([address, event]) => {
-        const { Client, Conflict } = await import('/browser.js');
-        const shop = new Client(address);
-        const map = await shop.events.seatMap(event);
-        const changed = new Promise((resolve) => { map.addEventListener('change', ({ change }) => resolve(change.changes), { once: true }); });
-        const hold = await shop.holds.create({ event, seats: ['S-A-1'] });
-        const changes = await changed;
-        const refused = await shop.holds.create({ event, seats: ['S-A-1'] }).catch((error) => error instanceof Conflict && error.extra.seats);
-        map.close();
-        await map.closed;
-        return { status: hold.status, changes, seat: map.seats.get('S-A-1'), refused };
-      }, [`http://127.0.0.1:${own.port}`, id]);
-      assert.deepEqual(seen, { status: 'active', changes: [['S-A-1', 'h']], seat: 'held', refused: ['S-A-1'] });
-    } finally {
-      await browser.close();
-      await own.stop();
-      site.closeAllConnections();
-      site.close();
-    }
   });
 });
 

@@ -214,6 +214,27 @@ static void a_fence_grows_though_the_row_of_the_last_grant_was_swept(void **stat
     lease_close(l);
 }
 
+/* The clock may have been ahead when it was given, so the clock alone does not exceed it. */
+static void a_fence_grows_though_the_last_one_was_forgotten(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = asks("a"), other = asks("b");
+    granted(l, &r);
+    assert_int_equal(must_release(l, &r), HF_DONE);
+    sql("UPDATE holdfast_locks.lease_fences SET fence = 4000000000000000000, granted_at = 1");
+    for (int i = 0; strcmp(sql("SELECT count(*) FROM holdfast_locks.lease_fences"
+                               " WHERE name = 'a'"),
+                           "0") != 0;
+         i++) {
+        assert_true(i < 64);
+        granted(l, &other);
+        assert_int_equal(must_release(l, &other), HF_DONE);
+    }
+    assert_true(granted(l, &r) > INT64_C(4000000000000000000));
+    lease_close(l);
+}
+
 static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(void **state)
 {
     (void)state;
@@ -465,6 +486,7 @@ int main(void)
         TEST(an_uncontended_lease_is_one_exchange_each_way),
         TEST(a_contended_lease_is_two_exchanges_after_the_first_time),
         TEST(a_fence_grows_though_the_row_of_the_last_grant_was_swept),
+        TEST(a_fence_grows_though_the_last_one_was_forgotten),
         TEST(a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read),
         TEST(two_hundred_waiters_share_fewer_than_ten_connections),
     };

@@ -99,7 +99,7 @@ void column_text(struct db_stmt *stmt, int column, char *out, size_t size)
     if (!data)
         len = 0;
     len = len < size ? len : size - 1;
-    if (len)
+    if (data)
         memcpy(out, data, len);
     out[len] = '\0';
 }

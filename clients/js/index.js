@@ -21,7 +21,7 @@ drawFrom(webcrypto); // Node 18 has no global one
 function defaultLabel() {
   let user = 'nobody';
   try { user = os.userInfo().username; } catch { /* in containers, users need not have a name */ }
-  return `${user}@${os.hostname()} ${process.pid}`.slice(0, 64);
+  return `${user}@${os.hostname()} ${process.pid}`.slice(0, 128);
 }
 
 export class Client extends AnyClient {

@@ -97,20 +97,18 @@ export class ChangeStream {
         if (mayHaveMissed) yield* this.#reset(0);
         for await (const { id, retry, event, data } of this.#link ? blocksOf(this.#link.response, this.#link.end.abort) : []) {
           retryMs = retry !== undefined && id === undefined ? Number(retry) : undefined;
-          if (data === undefined) {
-            if (id !== undefined) this.#at = Number(id);
-            continue;
+          if (data !== undefined) {
+            const content = JSON.parse(data);
+            if (event === 'reset') {
+              pending = [];
+              const isContinued = yield* this.#reset(content.seq);
+              if (isContinued) continue;
+              retryMs = backoff(failures);
+              break;
+            }
+            failures = 0;
+            pending.push({ type: event, ...content });
           }
-          const content = JSON.parse(data);
-          if (event === 'reset') {
-            pending = [];
-            const isContinued = yield* this.#reset(content.seq);
-            if (isContinued) continue;
-            retryMs = backoff(failures);
-            break;
-          }
-          failures = 0;
-          pending.push({ type: event, ...content });
           if (id === undefined) continue;
           const isNew = this.#at === undefined || Number(id) > this.#at;
           if (isNew) this.#at = Number(id);

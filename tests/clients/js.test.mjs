@@ -351,7 +351,7 @@ describe('a stream', () => {
     const seats = (id, seq, seat) => message(id, 'seats', { seq, changes: [[seat, 'h']], areas: {} });
     const parts = [
       seats(5, 5, 'S-A-1') + seats(undefined, 7, 'S-A-2'), // the connection is lost before the other half
-      `retry: 1\n\n:\n\n${seats(5, 5, 'S-A-1')}${seats(undefined, 7, 'S-A-2')}${message(7, 'event', { seq: 7, status: 'closed', prices: {} })}`,
+      `retry: 1\n\n:\n\n${seats(5, 5, 'S-A-1')}${seats(undefined, 7, 'S-A-2')}${message(7, 'event', { seq: 7, status: 'closed', prices: {} })}${seats(undefined, 8, 'S-A-3')}id: 8\n\n`, // an id by itself ends a group, too
     ];
     const asked = [];
     const listener = http.createServer((request, response) => {
@@ -366,9 +366,9 @@ describe('a stream', () => {
     const read = [];
     for await (const { type, seq } of new Client(`http://127.0.0.1:${listener.address().port}`).events.stream('evt_1', { after: 4 })) {
       read.push([type, seq]);
-      if (seq === 7 && type === 'event') break;
+      if (seq === 8) break;
     }
-    assert.deepEqual(read, [['seats', 5], ['seats', 7], ['event', 7]]);
+    assert.deepEqual(read, [['seats', 5], ['seats', 7], ['event', 7], ['seats', 8]]);
     assert.equal(asked[0], '4');
     assert.ok(['4', '5'].includes(asked[1]), asked[1]);
     listener.closeAllConnections();

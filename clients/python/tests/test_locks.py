@@ -4,10 +4,14 @@ import asyncio
 import concurrent.futures
 import multiprocessing
 import os
+import sys
 import threading
+import time
 import unittest
+import unittest.mock
 
 from support import CUT, HANG, LONG_S, LOSE, URL, Program, Proxy, holdfast, new_name, once
+from holdfast.clock import now
 
 TTL_S = 600  # of locks that must not be lost, however long the machine stands still
 
@@ -293,6 +297,21 @@ class Locks(unittest.TestCase):
         proxy.plan = lambda request: None
         with client.lock(self.name, ttl=TTL_S):  # in another session
             pass
+
+    def test_it_is_lost_on_a_machine_that_slept_past_the_ttl(self):
+        told, asked = self.lock(ttl=TTL_S).acquire(), self.new_client("three").lock(new_name(), ttl=TTL_S).acquire()
+        self.assertTrue(told.held and asked.held)
+        if sys.platform == "linux":  # whose other clocks stand still while the machine sleeps
+            self.assertLess(abs(now() - time.clock_gettime(time.CLOCK_BOOTTIME)), LONG_S)
+        with unittest.mock.patch("holdfast.sessions.now", lambda: now() + 2 * TTL_S):
+            self.assertFalse(asked.held)
+            self.assertTrue(asked.lost.is_set())
+            self.assertTrue(told.lost.wait(LONG_S))
+            for lock in told, asked:
+                with self.assertRaises(holdfast.LockLost):
+                    lock.check()
+                with self.assertRaises(holdfast.LockLost):
+                    lock.release()
 
     def test_a_session_that_ends_ends_its_locks(self):
         lock = self.lock(ttl=60).acquire()

@@ -29,7 +29,7 @@ const CLASSES = { 307: Unavailable, 404: NotFound, 409: Conflict, 410: Gone, 422
 export function errorOf(status, problem, retryAfter) {
   const { type, title, status: _, code = status >= 502 ? 'unavailable' : `http_${status}`, detail, ...extra } = problem ?? {};
   const seconds = Number(retryAfter ?? NaN);
-  const retry_after = seconds >= 0 ? seconds : extra.retry_after_ms === undefined ? null : extra.retry_after_ms / 1000;
+  const retry_after = seconds >= 0 ? seconds : extra.retry_after_ms >= 0 ? extra.retry_after_ms / 1000 : null;
   const Class = code === 'outcome_unknown' ? OutcomeUnknown : code === 'lock_lost' ? LockLost : CLASSES[status] ?? HoldfastError;
   return new Class(detail ?? title ?? 'The answer is not one of Holdfast.', { code, status, retry_after, extra });
 }

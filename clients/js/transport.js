@@ -175,7 +175,8 @@ export class Transport {
       this.#first[isLock ? 'locks' : 'rest'] = at;
       return { fault, isFinal: true, isVerdict: problem?.code !== undefined && status < 500 && status !== 401 && status !== 403 };
     }
-    const retryMs = fault.extra.retry_after_ms ?? (fault.retry_after === null ? undefined : fault.retry_after * 1000);
+    const { extra: { retry_after_ms }, retry_after } = fault;
+    const retryMs = retry_after_ms >= 0 ? retry_after_ms : retry_after === null ? undefined : retry_after * 1000;
     const mayBeDone = fault instanceof OutcomeUnknown || isInFlight || status === 502 || status === 504;
     return { fault, retryMs, mayBeDone, isElsewhere: status !== 429 && !isInFlight };
   }

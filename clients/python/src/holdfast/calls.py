@@ -251,7 +251,7 @@ class _Call:
 
 def _pause_asked(error: HoldfastError) -> float:
     exact = error.extra.get("retry_after_ms")
-    return exact / 1000 if isinstance(exact, int) else error.retry_after or 0.0
+    return exact / 1000 if isinstance(exact, int) and exact >= 0 else error.retry_after or 0.0
 
 
 def segment(name: str) -> str:

@@ -79,8 +79,9 @@ def of_answer(status: int, headers: Message, body: bytes) -> HoldfastError:
                            detail="The answer is not one of Holdfast.")
     seconds = str(headers.get("Retry-After", ""))
     retry_after: Optional[float] = int(seconds) if seconds.isdecimal() else None
-    if retry_after is None and isinstance(problem.get("retry_after_ms"), int):
-        retry_after = problem["retry_after_ms"] / 1000
+    exact = problem.get("retry_after_ms")
+    if retry_after is None and isinstance(exact, int) and exact >= 0:
+        retry_after = exact / 1000
     kind = _CLASSES.get(status, HoldfastError)
     if problem.code == "outcome_unknown":
         kind = OutcomeUnknown

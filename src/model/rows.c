@@ -134,9 +134,10 @@ static char *copy_text(const char *text) { return text ? hf_strndup(text, strlen
 void event_terms_copy(const struct event_terms *from, struct event_terms *ret)
 {
     *ret = *from;
-    ret->name = copy_text(from->name);
-    ret->venue = copy_text(from->venue);
-    ret->metadata = copy_text(from->metadata);
+#define COPY_TEXT(name) ret->name = copy_text(from->name);
+#define COPY_INT(name)
+#define COPY(name, bit, kind) COPY_##kind(name)
+    EVENT_TERM_LIST(COPY)
     memset(&ret->prices, 0, sizeof ret->prices);
     memset(&ret->channels, 0, sizeof ret->channels);
     for (size_t i = 0; i < from->prices.n; i++)
@@ -147,9 +148,10 @@ void event_terms_copy(const struct event_terms *from, struct event_terms *ret)
 
 void event_terms_close(struct event_terms *terms)
 {
-    free(terms->name);
-    free(terms->venue);
-    free(terms->metadata);
+#define FREE_TEXT(name) free(terms->name);
+#define FREE_INT(name)
+#define FREE(name, bit, kind) FREE_##kind(name)
+    EVENT_TERM_LIST(FREE)
     vec_close(&terms->prices);
     for (size_t i = 0; i < terms->channels.n; i++)
         free(terms->channels.v[i]);
@@ -161,17 +163,33 @@ static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, 
 
 bool event_terms_equal(const struct event_terms *a, const struct event_terms *b)
 {
-    bool same = same_text(a->name, b->name) && same_text(a->venue, b->venue) &&
-                same_text(a->metadata, b->metadata) && a->starts_at == b->starts_at &&
-                a->sales_open_at == b->sales_open_at && a->sales_close_at == b->sales_close_at &&
-                a->hold_ttl_ms == b->hold_ttl_ms && a->hold_max_ms == b->hold_max_ms &&
-                a->max_per_hold == b->max_per_hold && a->max_per_owner == b->max_per_owner &&
-                a->prices.n == b->prices.n && a->channels.n == b->channels.n;
+    bool same = a->prices.n == b->prices.n && a->channels.n == b->channels.n;
+#define SAME_TEXT(name) same_text(a->name, b->name)
+#define SAME_INT(name) (a->name == b->name)
+#define SAME(name, bit, kind) same = same && SAME_##kind(name);
+    EVENT_TERM_LIST(SAME)
     for (size_t i = 0; same && i < a->prices.n; i++)
         same = a->prices.v[i] == b->prices.v[i];
     for (size_t i = 0; same && i < a->channels.n; i++)
         same = same_text(a->channels.v[i], b->channels.v[i]);
     return same;
+}
+
+static void replace_text(char **text, const char *by)
+{
+    free(*text);
+    *text = copy_text(by);
+}
+
+void event_terms_change(struct event_terms *terms, unsigned given, const struct event_terms *from)
+{
+#define CHANGE_TEXT(name) replace_text(&terms->name, from->name);
+#define CHANGE_INT(name) terms->name = from->name;
+#define CHANGE(name, bit, kind)                                                                    \
+    if (given & bit) {                                                                             \
+        CHANGE_##kind(name)                                                                        \
+    }
+    EVENT_TERM_LIST(CHANGE)
 }
 
 uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len)

@@ -86,22 +86,48 @@ const char *status_text(enum audit_object object, int status);
 
 /* ---- an event ---- */
 
+/* The terms that are single values: what they are called in a request and in the struct, the name
+ * of the bit that says that a PATCH gives them, and what they are.  Copying, comparing and changing
+ * terms follow from this list; ledger/columns.h, venue/event_parse.c and api/render_event.c have
+ * one line for each, too.
+ *
+ *   TEXT   a text that ends with a NUL and is freed; NULL: none
+ *   INT    a number, or a time in milliseconds since 1970; 0: none */
+/* clang-format off */
+#define EVENT_TERM_LIST(X) \
+    X(name,           EVENT_NAME,           TEXT) \
+    X(venue,          EVENT_VENUE,          TEXT) \
+    X(metadata,       EVENT_METADATA,       TEXT) /* JSON */ \
+    X(starts_at,      EVENT_STARTS_AT,      INT) \
+    X(sales_open_at,  EVENT_SALES_OPEN_AT,  INT) \
+    X(sales_close_at, EVENT_SALES_CLOSE_AT, INT) \
+    X(hold_ttl_ms,    EVENT_HOLD_TTL,       INT) \
+    X(hold_max_ms,    EVENT_HOLD_MAX,       INT) \
+    X(max_per_hold,   EVENT_MAX_PER_HOLD,   INT) \
+    X(max_per_owner,  EVENT_MAX_PER_OWNER,  INT) /* places held and booked together; 0: any */
+/* clang-format on */
+
+/* Bits of event_change.given. */
+#define EVENT_FIELD_NUMBER(name, bit, kind) bit##_NUMBER,
+#define EVENT_FIELD_BIT(name, bit, kind) bit = 1 << bit##_NUMBER,
+enum { EVENT_TERM_LIST(EVENT_FIELD_NUMBER) EVENT_FIELDS_N };
+enum event_field { EVENT_TERM_LIST(EVENT_FIELD_BIT) EVENT_FIELDS_ALL = (1 << EVENT_FIELDS_N) - 1 };
+
 /* What an admin may change while the event is on sale; the layout below never changes. */
 struct event_terms {
-    char *name;
-    char *venue;                                      /* NULL: none */
-    char *metadata;                                   /* JSON text; NULL: none */
-    int64_t starts_at, sales_open_at, sales_close_at; /* 0: none */
-    int64_t hold_ttl_ms, hold_max_ms;
-    int32_t max_per_hold;
-    int32_t max_per_owner; /* places that one owner may have held and booked together; 0: any */
-    VEC(int64_t) prices;   /* of each category, then of each area; see event_def_categories */
-    VEC(char *) channels;  /* channel N is channels.v[N - 1]; sellers add some, none is removed */
+#define EVENT_TERM_TEXT char *
+#define EVENT_TERM_INT int64_t
+#define EVENT_TERM_MEMBER(name, bit, kind) EVENT_TERM_##kind name;
+    EVENT_TERM_LIST(EVENT_TERM_MEMBER)
+    VEC(int64_t) prices;  /* of each category, then of each area; see event_def_categories */
+    VEC(char *) channels; /* channel N is channels.v[N - 1]; sellers add some, none is removed */
 };
 /* Copies everything; `ret` is closed with event_terms_close. */
 void event_terms_copy(const struct event_terms *from, struct event_terms *ret);
 void event_terms_close(struct event_terms *terms); /* accepts a zeroed struct */
 bool event_terms_equal(const struct event_terms *a, const struct event_terms *b);
+/* Writes the given fields (enum event_field) of `from` over `terms`. */
+void event_terms_change(struct event_terms *terms, unsigned given, const struct event_terms *from);
 /* The number of the channel of that name; 0 if there is none. */
 uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len);
 

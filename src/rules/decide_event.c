@@ -122,39 +122,6 @@ enum verdict decide_status(struct decision *d, struct event *e, enum event_statu
     return VERDICT_OK;
 }
 
-static void replace_text(char **text, const char *by)
-{
-    free(*text);
-    *text = by ? hf_strndup(by, strlen(by)) : NULL;
-}
-
-/* Writes the given fields over `terms`. */
-static void merge(const struct event_change *op, struct event_terms *terms)
-{
-    if (op->given & EVENT_NAME)
-        replace_text(&terms->name, op->terms.name);
-    if (op->given & EVENT_VENUE)
-        replace_text(&terms->venue, op->terms.venue);
-    if (op->given & EVENT_METADATA)
-        replace_text(&terms->metadata, op->terms.metadata);
-    if (op->given & EVENT_STARTS_AT)
-        terms->starts_at = op->terms.starts_at;
-    if (op->given & EVENT_SALES_OPEN_AT)
-        terms->sales_open_at = op->terms.sales_open_at;
-    if (op->given & EVENT_SALES_CLOSE_AT)
-        terms->sales_close_at = op->terms.sales_close_at;
-    if (op->given & EVENT_HOLD_TTL)
-        terms->hold_ttl_ms = op->terms.hold_ttl_ms;
-    if (op->given & EVENT_HOLD_MAX)
-        terms->hold_max_ms = op->terms.hold_max_ms;
-    if (op->given & EVENT_MAX_PER_HOLD)
-        terms->max_per_hold = op->terms.max_per_hold;
-    if (op->given & EVENT_MAX_PER_OWNER)
-        terms->max_per_owner = op->terms.max_per_owner;
-    for (size_t i = 0; i < op->prices.n; i++)
-        terms->prices.v[op->prices.v[i].index] = op->prices.v[i].price;
-}
-
 /* What is wrong with the terms as a whole; NULL: nothing. */
 static const char *conflict_of(const struct event_terms *terms)
 {
@@ -171,7 +138,9 @@ enum verdict decide_terms(struct decision *d, struct event *e, struct event_chan
 {
     struct event_terms terms;
     event_terms_copy(e->terms, &terms);
-    merge(op, &terms);
+    event_terms_change(&terms, op->given, &op->terms);
+    for (size_t i = 0; i < op->prices.n; i++)
+        terms.prices.v[op->prices.v[i].index] = op->prices.v[i].price;
     op->conflict = conflict_of(&terms);
     if (op->conflict) {
         event_terms_close(&terms);

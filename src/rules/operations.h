@@ -223,18 +223,6 @@ struct seats_block {
 };
 
 /* PATCH /v1/events/{e}: `terms` has the new values of the fields that are given. */
-enum event_field {
-    EVENT_NAME = 1 << 0,
-    EVENT_VENUE = 1 << 1,
-    EVENT_METADATA = 1 << 2,
-    EVENT_STARTS_AT = 1 << 3,
-    EVENT_SALES_OPEN_AT = 1 << 4,
-    EVENT_SALES_CLOSE_AT = 1 << 5,
-    EVENT_HOLD_TTL = 1 << 6,
-    EVENT_HOLD_MAX = 1 << 7,
-    EVENT_MAX_PER_HOLD = 1 << 8,
-    EVENT_MAX_PER_OWNER = 1 << 9,
-};
 struct price_change {
     uint32_t index; /* in event_terms.prices */
     int64_t price;

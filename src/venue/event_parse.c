@@ -60,17 +60,12 @@ static bool read_times(const struct fields *f, struct event_terms *terms)
 
 static bool read_limits(const struct fields *f, struct event_terms *terms)
 {
-    int64_t per_hold = terms->max_per_hold, per_owner = terms->max_per_owner;
-    if (!field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX,
-                   &terms->hold_ttl_ms) ||
-        !field_int(f, "hold_max_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_MAX_MS_MAX,
-                   &terms->hold_max_ms) ||
-        !field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &per_hold) ||
-        !field_int(f, "max_per_owner", NULLABLE, 1, MAX_PER_OWNER_MAX, &per_owner))
-        return false;
-    terms->max_per_hold = (int32_t)per_hold;
-    terms->max_per_owner = (int32_t)per_owner;
-    return true;
+    return field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX,
+                     &terms->hold_ttl_ms) &&
+           field_int(f, "hold_max_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_MAX_MS_MAX,
+                     &terms->hold_max_ms) &&
+           field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &terms->max_per_hold) &&
+           field_int(f, "max_per_owner", NULLABLE, 1, MAX_PER_OWNER_MAX, &terms->max_per_owner);
 }
 
 static bool read_terms(const struct fields *f, enum need name_need, struct event_terms *terms)
@@ -95,9 +90,9 @@ static bool read_new_terms(const struct fields *f, struct event_terms *terms)
     return true;
 }
 
-#define TERMS_FIELDS                                                                               \
-    "name", "venue", "metadata", "starts_at", "sales_open_at", "sales_close_at", "hold_ttl_ms",    \
-        "hold_max_ms", "max_per_hold", "max_per_owner"
+/* In the order of the bits of enum event_field. */
+#define TERM_NAME(name, bit, kind) #name,
+#define TERMS_FIELDS EVENT_TERM_LIST(TERM_NAME)
 
 /* A name may be that of a category and that of an area: then both get the price. */
 static bool add_prices(const struct fields *p, const struct event_def *def, const char *name,
@@ -135,16 +130,11 @@ static bool read_prices(const struct fields *f, const struct event_def *def,
 bool parse_event_change(const json_t *json, const struct event_def *def, struct event_change *ret,
                         struct hf_err *err)
 {
-    /* In the order of enum event_field. */
-    static const char *const known[] = {TERMS_FIELDS, "prices", NULL};
-    static const unsigned bits[] = {EVENT_NAME,         EVENT_VENUE,         EVENT_METADATA,
-                                    EVENT_STARTS_AT,    EVENT_SALES_OPEN_AT, EVENT_SALES_CLOSE_AT,
-                                    EVENT_HOLD_TTL,     EVENT_HOLD_MAX,      EVENT_MAX_PER_HOLD,
-                                    EVENT_MAX_PER_OWNER};
+    static const char *const known[] = {TERMS_FIELDS "prices", NULL};
     const struct fields f = {.object = json, .path = "", .err = err};
-    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+    for (size_t i = 0; i < EVENT_FIELDS_N; i++)
         if (json_object_get(json, known[i]))
-            ret->given |= bits[i];
+            ret->given |= 1u << i;
     if (!fields_known(&f, known) || !read_terms(&f, OPTIONAL, &ret->terms) ||
         !read_prices(&f, def, ret))
         return false;
@@ -157,10 +147,10 @@ bool parse_event_change(const json_t *json, const struct event_def *def, struct 
 
 static bool read_event(struct reader *rd, const struct fields *f)
 {
-    static const char *const known[] = {TERMS_FIELDS, "currency", "sections",
-                                        "categories", "areas",    NULL};
-    static const char *const known_with_plan[] = {TERMS_FIELDS, "currency", "plan",  "prices",
-                                                  "accessible", "focus",    "areas", NULL};
+    static const char *const known[] = {TERMS_FIELDS "currency", "sections", "categories", "areas",
+                                        NULL};
+    static const char *const known_with_plan[] = {
+        TERMS_FIELDS "currency", "plan", "prices", "accessible", "focus", "areas", NULL};
     struct event_def *def = rd->def;
     bool has_plan = json_object_get(f->object, "plan");
     if (has_plan && json_object_get(f->object, "sections"))

@@ -131,16 +131,6 @@ bool lock_read_owner(struct call *c)
     return false;
 }
 
-bool lock_read_stale(struct call *c, bool *ret)
-{
-    const char *text = request_query(&c->http, "stale");
-    *ret = text && strcmp(text, "true") == 0;
-    if (!text || *ret || strcmp(text, "false") == 0)
-        return true;
-    call_invalid(c, "stale must be true or false");
-    return false;
-}
-
 /* ---- the cell ---- */
 
 void lock_submit(struct call *c, enum cell_request_kind kind, step_fn then)

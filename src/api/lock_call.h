@@ -51,8 +51,6 @@ bool lock_read_session(struct call *c, struct text id);
 /* Reads body.owner into the command, if there is one.  Returns false if the call has been answered
  * with 400. */
 bool lock_read_owner(struct call *c);
-/* Reads ?stale=.  Returns false if the call has been answered with 400. */
-bool lock_read_stale(struct call *c, bool *ret);
 
 /* Lends the request to the cell; `then` runs when it comes back. */
 void lock_submit(struct call *c, enum cell_request_kind kind, step_fn then);

@@ -12,7 +12,7 @@
 /* Begins a look.  Returns false if the call has been answered. */
 static bool begin(struct call *c, bool *ret_stale)
 {
-    return lock_read_stale(c, ret_stale) && lock_begin(c, *ret_stale);
+    return page_flag(c, "stale", ret_stale) && lock_begin(c, *ret_stale);
 }
 
 static void look_at_name(struct cell_request *r, const struct node *n, const struct cell_state *s)
@@ -61,16 +61,6 @@ static void page_looked_at(struct request *r)
         answer_pack(r);
 }
 
-static bool read_waiting(struct call *c, bool *ret)
-{
-    const char *text = request_query(&c->http, "waiting");
-    *ret = text && strcmp(text, "true") == 0;
-    if (!text || *ret || strcmp(text, "false") == 0)
-        return true;
-    call_invalid(c, "waiting must be true or false");
-    return false;
-}
-
 static bool read_cursor(struct call *c, const char **ret)
 {
     const char *cursor = request_query(&c->http, "cursor");
@@ -89,7 +79,7 @@ void locks_list(struct request *r)
     if (!begin(c, &stale))
         return;
     page->limit = PAGE_LIMIT_DEFAULT;
-    if (!page_filter(c, "prefix", &page->prefix) || !read_waiting(c, &page->waiting) ||
+    if (!page_filter(c, "prefix", &page->prefix) || !page_flag(c, "waiting", &page->waiting) ||
         !page_limit(c, LOCK_PAGE_MAX, &page->limit) || !read_cursor(c, &page->after))
         return;
     if (!page->prefix)

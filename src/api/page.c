@@ -35,6 +35,18 @@ bool page_filter(struct call *c, const char *name, const char **ret)
     return false;
 }
 
+bool page_flag(struct call *c, const char *name, bool *ret)
+{
+    const char *text = request_query(&c->http, name);
+    char detail[64];
+    *ret = text && strcmp(text, "true") == 0;
+    if (!text || *ret || strcmp(text, "false") == 0)
+        return true;
+    (void)snprintf(detail, sizeof detail, "%s must be true or false", name);
+    call_invalid(c, detail);
+    return false;
+}
+
 void page_bad_cursor(struct call *c)
 {
     call_invalid(c, "cursor must be the next_cursor of an earlier list");

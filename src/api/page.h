@@ -13,6 +13,9 @@ HF_MUST_USE bool page_limit(struct call *c, size_t max, size_t *ret);
 /* Reads a text that entries must have into *ret; NULL if there is no such parameter.  Returns false
  * if the call has been answered with 400 because the text is not UTF-8. */
 HF_MUST_USE bool page_filter(struct call *c, const char *name, const char **ret);
+/* Reads a parameter that is true or false; if there is none, it is false.  Returns false if the
+ * call has been answered with 400. */
+HF_MUST_USE bool page_flag(struct call *c, const char *name, bool *ret);
 /* Answers with 400 because of a malformed cursor. */
 void page_bad_cursor(struct call *c);
 

@@ -37,7 +37,7 @@
  *   {may_be_lost}   at the end of a RETURNING list: if it returns a row, the commit of this
  *                   transaction does not wait for the disk, and the end of the database's machine
  *                   may undo it.  SQLite waits all the same
- * Column types are bigint, text and bytes.  A statement has at most 24 parameters.
+ * Column types are bigint, text and bytes.  A statement has at most 32 parameters.
  *
  * Exchanges.  A database in a network is asked as seldom as possible: begin, query_many and
  * expect_many may be sent later than they are called, but before the next answer is read.  So start

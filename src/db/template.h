@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "db/db.h"
 
-#define TEMPLATE_PARAMS_MAX 24
+#define TEMPLATE_PARAMS_MAX 32
 
 /* What replaces a word in braces.  A `%` in the text stands for the word's argument. */
 struct template_fragment {

@@ -2,6 +2,8 @@
 
 /** RFC 3339, in UTC. */
 export type Time = string;
+/** RFC 3339, with the offset from UTC that it was given with. */
+export type LocalTime = string;
 /** In the smallest unit of the currency. */
 export type Money = number;
 export type Metadata = Record<string, string | number | boolean | null>;
@@ -63,8 +65,9 @@ export type Places = { seats?: string[]; areas?: Record<string, number> };
 export type SeatStatus = 'available' | 'held' | 'booked' | 'blocked';
 export type EventStatus = 'open' | 'closed' | 'archived' | 'cancelled';
 export interface EventTerms {
-  name: string; venue?: string | null; metadata?: Metadata | null; prices?: Record<string, Money>;
-  starts_at?: Time | null; sales_open_at?: Time | null; sales_close_at?: Time | null;
+  name: string; venue?: string | null; venue_address?: string | null; timezone?: string | null; metadata?: Metadata | null;
+  prices?: Record<string, Money>; image?: string | null; description?: string | null;
+  starts_at?: LocalTime | null; doors_at?: LocalTime | null; sales_open_at?: Time | null; sales_close_at?: Time | null;
   hold_ttl_ms?: number; hold_max_ms?: number; max_per_hold?: number; max_per_owner?: number | null;
 }
 export interface Section {

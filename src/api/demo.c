@@ -35,7 +35,7 @@ static bool newest_event(struct engine *e, struct event **ret, struct hf_err *er
 {
     struct command command = {.kind = CMD_EVENT_LIST};
     struct event_list *list = hf_alloc(sizeof *list);
-    list->limit = 1;
+    list->query.limit = 1;
     command.event_list = list;
     enum verdict verdict = run_command(e, &command);
     list = command.event_list;

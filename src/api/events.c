@@ -119,18 +119,18 @@ static void events_listed(struct request *r)
 void events_list(struct request *r)
 {
     struct call *c = call_of(r);
-    struct id before = {0};
+    struct id last = {0};
+    bool upcoming;
     size_t limit = PAGE_LIMIT_DEFAULT;
     const char *cursor = request_query(r, "cursor");
-    if (!page_limit(c, EVENTS_LIST_MAX, &limit))
+    if (!page_limit(c, EVENTS_LIST_MAX, &limit) || !page_flag(c, "upcoming", &upcoming))
         return;
-    if (cursor && !id_parse(cursor, strlen(cursor), "evt_", &before)) {
+    if (cursor && !id_parse(cursor, strlen(cursor), "evt_", &last)) {
         page_bad_cursor(c);
         return;
     }
     struct event_list *list = hf_alloc(sizeof *list);
-    list->before = before.key;
-    list->limit = limit;
+    list->query = (struct events_query){.last = last.key, .limit = limit, .upcoming = upcoming};
     c->command.kind = CMD_EVENT_LIST;
     c->command.event_list = list;
     call_submit(c, events_listed);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/render.h"
+#include "base/clock.h"
 #include "json/fields.h"
 
 /* A listed seat: its label, or an object if there is more to say of it. */
@@ -207,17 +208,29 @@ void render_prices(const struct event_def *def, const struct event_terms *terms,
     buf_char(out, '}');
 }
 
+static void put_local_time(const char *name, const struct local_time *at, struct buf *out)
+{
+    char text[CLOCK_LOCAL_SIZE];
+    json_put_bytes(out, name, at->ms ? text : NULL,
+                   at->ms ? clock_format_local(at->ms, at->offset_min, text) : 0);
+}
+
 /* What the event's admin may change. */
 static void put_terms(const struct event_terms *terms, struct buf *out)
 {
     json_put_text(out, "venue", terms->venue);
-    json_put_time_or_null(out, "starts_at", terms->starts_at);
+    json_put_text(out, "venue_address", terms->venue_address);
+    json_put_text(out, "timezone", terms->timezone);
+    put_local_time("starts_at", &terms->starts_at, out);
+    put_local_time("doors_at", &terms->doors_at, out);
     json_put_time_or_null(out, "sales_open_at", terms->sales_open_at);
     json_put_time_or_null(out, "sales_close_at", terms->sales_close_at);
     json_put_int(out, "hold_ttl_ms", terms->hold_ttl_ms);
     json_put_int(out, "hold_max_ms", terms->hold_max_ms);
     json_put_int(out, "max_per_hold", terms->max_per_hold);
     json_put_int_or_null(out, "max_per_owner", terms->max_per_owner);
+    json_put_text(out, "image", terms->image);
+    json_put_text(out, "description", terms->description);
     json_put_name(out, "metadata");
     buf_str(out, terms->metadata ? terms->metadata : "null");
 }

@@ -39,7 +39,7 @@ const struct route api_routes[] = {
      .no_store = true},
     {"/v1/bookings/*", GETS, GET(bookings_get, PUBLIC), .no_store = true},
     {"/v1/events", "GET, HEAD, POST", GET(events_list, PUBLIC), POST(events_create, ADMIN),
-     QUERY("limit", "cursor"), .post_max = BODY_PLAN_MAX},
+     QUERY("upcoming", "limit", "cursor"), .post_max = BODY_PLAN_MAX},
     {"/v1/events/*", "GET, HEAD, PATCH", GET(events_get, PUBLIC), PATCH(events_change, ADMIN)},
     {"/v1/events/*/plan", GETS, GET(events_plan, PUBLIC)},
     {"/v1/events/*/seats", GETS, GET(seats_map, PUBLIC), QUERY("at")},

@@ -149,3 +149,16 @@ void clock_format_ms(int64_t ms, char out[CLOCK_TEXT_SIZE])
     out = put_digits(out, 3, rest % 1000, 'Z');
     *out = '\0';
 }
+
+size_t clock_format_local(int64_t ms, int64_t offset_min, char out[CLOCK_LOCAL_SIZE])
+{
+    clock_format_ms(ms + offset_min * 60000, out);
+    char *end = out + CLOCK_TEXT_SIZE - 1;
+    if (!offset_min)
+        return (size_t)(end - out);
+    uint32_t minutes = (uint32_t)(offset_min < 0 ? -offset_min : offset_min);
+    end[-1] = offset_min < 0 ? '-' : '+';
+    end = put_digits(end, 2, minutes / 60, ':');
+    end = put_digits(end, 2, minutes % 60, '\0');
+    return (size_t)(end - 1 - out);
+}

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct clock {
@@ -47,5 +48,9 @@ void clock_fake_step(struct clock_fake *fake, int64_t us);
 /* Writes milliseconds since 1970 as "2026-11-15T01:16:44.123Z": 24 bytes and a NUL. */
 #define CLOCK_TEXT_SIZE 25
 void clock_format_ms(int64_t ms, char out[CLOCK_TEXT_SIZE]);
+/* Writes the same moment with its offset from UTC, as "2026-11-15T03:16:44.123+02:00"; 0 is Z.
+ * Returns the length. */
+#define CLOCK_LOCAL_SIZE (CLOCK_TEXT_SIZE + 5)
+size_t clock_format_local(int64_t ms, int64_t offset_min, char out[CLOCK_LOCAL_SIZE]);
 
 #endif

@@ -7,7 +7,7 @@ static const char usage[] =
     "usage: holdfast event create --name TEXT --currency CODE [OPTION...]\n"
     "       holdfast event create --file FILE\n"
     "       holdfast event create --name TEXT --currency CODE --plan FILE --price NAME=AMOUNT...\n"
-    "       holdfast event list|ls [--limit N]\n"
+    "       holdfast event list|ls [--upcoming] [--limit N]\n"
     "       holdfast event show|map|close|open|archive|cancel EVENT\n"
     "       holdfast event set EVENT [OPTION...]\n"
     "       holdfast event block|unblock EVENT [SEAT...] [OPTION...]\n"
@@ -24,7 +24,8 @@ static const char usage[] =
     "  --plan FILE            create: a seating plan in pretix's format; see also holdfast plan\n"
     "  --accessible SEAT      create: a wheelchair place of the plan; may be repeated\n"
     "  --focus X,Y            create: where on the plan everybody looks; the best seats are near\n"
-    "  --name TEXT, --starts-at TIME, --venue TEXT, --metadata JSON,\n"
+    "  --name TEXT, --venue TEXT, --venue-address TEXT, --description TEXT, --image URL,\n"
+    "  --starts-at TIME, --doors-at TIME, --timezone NAME, --metadata JSON,\n"
     "  --sales-open-at TIME, --sales-close-at TIME, --hold-ttl DURATION,\n"
     "  --hold-max DURATION, --max-per-hold N, --max-per-owner N\n"
     "                         create, set: as the API has them; in set, none removes a value\n"
@@ -33,13 +34,20 @@ static const char usage[] =
     "  --section NAME, --area NAME=N, --channel NAME\n"
     "                         block, unblock: whole sections, places of areas; who may hold them\n"
     "  --after SEQ            watch: begin with what followed this seq\n"
+    "  --upcoming             list: in the order of dates, without what is past, closed or\n"
+    "                         cancelled\n"
     "  --limit N              list: at most N\n" REMOTE_OPTIONS_HELP REMOTE_EXIT_HELP;
 
 /* What create and set share. */
 #define SETTINGS                                                                                   \
     {"name", PARAM_TEXT, "name", false, false},                                                    \
         {"starts-at", PARAM_TEXT, "starts_at", false, true},                                       \
+        {"doors-at", PARAM_TEXT, "doors_at", false, true},                                         \
+        {"timezone", PARAM_TEXT, "timezone", false, true},                                         \
         {"venue", PARAM_TEXT, "venue", false, true},                                               \
+        {"venue-address", PARAM_TEXT, "venue_address", false, true},                               \
+        {"image", PARAM_TEXT, "image", false, true},                                               \
+        {"description", PARAM_TEXT, "description", false, true},                                   \
         {"metadata", PARAM_JSON, "metadata", false, true},                                         \
         {"sales-open-at", PARAM_TEXT, "sales_open_at", false, true},                               \
         {"sales-close-at", PARAM_TEXT, "sales_close_at", false, true},                             \
@@ -67,6 +75,7 @@ static const struct param block_params[] = {{"section", PARAM_TEXTS, "sections",
                                             {"area", PARAM_NUMBERS, "areas", false, false},
                                             {"channel", PARAM_TEXT, "channel", false, false},
                                             {0}};
+static const struct param list_params[] = {{"upcoming", PARAM_TRUE, "upcoming", false, false}, {0}};
 static const struct param watch_params[] = {{"after", PARAM_INTEGER, "after", false, false}, {0}};
 
 static const char *const columns[] = {"id",     "status",  "available", "held",
@@ -74,8 +83,18 @@ static const char *const columns[] = {"id",     "status",  "available", "held",
 
 static const struct verb verbs[] = {
     {.name = "create", .method = "POST", .path = "/v1/events", .params = create_params},
-    {.name = "list", .method = "GET", .path = "/v1/events", .columns = columns, .page_max = 100},
-    {.name = "ls", .method = "GET", .path = "/v1/events", .columns = columns, .page_max = 100},
+    {.name = "list",
+     .method = "GET",
+     .path = "/v1/events",
+     .params = list_params,
+     .columns = columns,
+     .page_max = 100},
+    {.name = "ls",
+     .method = "GET",
+     .path = "/v1/events",
+     .params = list_params,
+     .columns = columns,
+     .page_max = 100},
     {.name = "show", .method = "GET", .path = "/v1/events/%s", .operand = "EVENT"},
     {.name = "map",
      .method = "GET",

@@ -328,7 +328,7 @@ static bool take_operands(struct resource_call *c, int argc, char **argv)
 
 /* ---- requests ---- */
 
-/* Numbers and texts; other members of a query there are none. */
+/* Numbers, texts and flags; other members of a query there are none. */
 static void put_query(struct buf *b, const json_t *fields)
 {
     const char *name;
@@ -341,7 +341,9 @@ static void put_query(struct buf *b, const json_t *fields)
         if (json_is_integer(value))
             buf_int(b, json_integer_value(value));
         else
-            buf_percent(b, json_is_string(value) ? json_string_value(value) : "");
+            buf_percent(b, json_is_string(value) ? json_string_value(value)
+                           : json_is_true(value) ? "true"
+                                                 : "");
     }
 }
 

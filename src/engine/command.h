@@ -64,10 +64,9 @@ enum command_kind {
 
 #define SEATS_INLINE 16 /* requests for at most this many seats need no memory of their own */
 
-/* GET /v1/events: newest first.  Commands that ask for the same page at the same time get one. */
+/* GET /v1/events.  Commands that ask for the same page at the same time get one. */
 struct event_list {
-    int64_t before; /* in: the key of the last event of the page before; 0: from the newest */
-    size_t limit;   /* in */
+    struct events_query query; /* in, but for `now` */
     size_t n;
     bool more;
     struct event_summary events[EVENTS_LIST_MAX + 1]; /* out: the first n */

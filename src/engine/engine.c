@@ -82,9 +82,9 @@ static bool is_taken(const struct event *event, struct hold_create *op, int64_t 
 static bool is_on_sale(const struct event *e, int64_t now)
 {
     int64_t opens_at = atomic_load_explicit(&e->shown.sales_open_at, memory_order_relaxed);
-    int64_t closes_at = atomic_load_explicit(&e->shown.sales_close_at, memory_order_relaxed);
+    int64_t end = atomic_load_explicit(&e->shown.sales_end, memory_order_relaxed);
     return atomic_load_explicit(&e->shown.status, memory_order_relaxed) == EVENT_OPEN &&
-           now >= opens_at && (!closes_at || now < closes_at);
+           now >= opens_at && (!end || now < end);
 }
 
 bool engine_refuse(struct engine *e, struct command *c)

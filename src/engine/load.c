@@ -199,11 +199,14 @@ static enum hf_status list_events(struct engine *e, struct counted *counted,
                                   struct event_list *list, struct hf_err *err)
 {
     size_t n = 0;
+    struct events_query query = list->query;
+    query.now = engine_now_ms(e);
+    query.limit++;
     enum hf_status status = ledger_begin(e->loader, err);
     if (status != HF_OK)
         return status;
-    status = ledger_events_list(e->loader, list->before, list->limit + 1, list->events, &n, err);
-    list->more = n > list->limit;
+    status = ledger_events_list(e->loader, &query, list->events, &n, err);
+    list->more = n > list->query.limit;
     if (list->more)
         event_def_free(list->events[--n].def);
     list->n = n;
@@ -240,8 +243,9 @@ static void load_for(struct engine *e, struct command *c)
 
 static bool is_same_page(const struct command *c, const struct event_list *page)
 {
-    return c && c->kind == CMD_EVENT_LIST && c->event_list->before == page->before &&
-           c->event_list->limit == page->limit;
+    return c && c->kind == CMD_EVENT_LIST && c->event_list->query.last == page->query.last &&
+           c->event_list->query.limit == page->query.limit &&
+           c->event_list->query.upcoming == page->query.upcoming;
 }
 
 /* Reads the page that the first of `n` commands asks for.  Those of the others that ask for the

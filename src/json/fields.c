@@ -49,7 +49,7 @@ static bool take_char(const char **text, const char *wanted, char *ret)
     return true;
 }
 
-bool parse_time(const char *text, int64_t *ret_ms)
+bool parse_local_time(const char *text, int64_t *ret_ms, int64_t *ret_offset_min)
 {
     struct tm tm = {0};
     char mark;
@@ -82,9 +82,16 @@ bool parse_time(const char *text, int64_t *ret_ms)
     int64_t seconds = timegm(&tm);
     if (*text || tm.tm_mday != day) /* timegm turns the 31st of April into the 1st of May */
         return false;
-    int64_t offset_s = (int64_t)hours * 3600 + (int64_t)minutes * 60;
-    *ret_ms = (seconds - (mark == '-' ? -offset_s : offset_s)) * 1000 + ms;
+    int64_t offset_min = (int64_t)hours * 60 + minutes;
+    *ret_offset_min = mark == '-' ? -offset_min : offset_min;
+    *ret_ms = (seconds - *ret_offset_min * 60) * 1000 + ms;
     return true;
+}
+
+bool parse_time(const char *text, int64_t *ret_ms)
+{
+    int64_t offset_min;
+    return parse_local_time(text, ret_ms, &offset_min);
 }
 
 bool field_fail(const struct fields *f, const char *name, const char *what)
@@ -367,18 +374,27 @@ static char *metadata_text(json_t *object)
     return out.data;
 }
 
-bool field_time(const struct fields *f, const char *name, int64_t *ret_ms)
+bool field_local_time(const struct fields *f, const char *name, int64_t *ret_ms,
+                      int64_t *ret_offset_min)
 {
     const char *text = NULL;
-    size_t len = 0;
-    int64_t at;
+    size_t len;
+    int64_t at = 0, offset_min = 0;
     if (!field_text(f, name, NULLABLE, 1, 64, &text, &len))
         return false;
-    if (text && (!parse_time(text, &at) || at <= 0))
+    if (text && (!parse_local_time(text, &at, &offset_min) || at <= 0))
         return field_fail(f, name, "must be a time such as 2030-01-31T20:00:00.000Z");
-    if (text)
+    if (text) {
         *ret_ms = at;
+        *ret_offset_min = offset_min;
+    }
     return true;
+}
+
+bool field_time(const struct fields *f, const char *name, int64_t *ret_ms)
+{
+    int64_t offset_min;
+    return field_local_time(f, name, ret_ms, &offset_min);
 }
 
 bool field_metadata(const struct fields *f, const char *name, char **ret)

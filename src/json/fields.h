@@ -58,6 +58,9 @@ HF_MUST_USE bool field_metadata(const struct fields *f, const char *name, char *
 
 /* Reads an RFC 3339 time, or null for 0. */
 HF_MUST_USE bool field_time(const struct fields *f, const char *name, int64_t *ret_ms);
+/* The same with the offset from UTC that it is written with. */
+HF_MUST_USE bool field_local_time(const struct fields *f, const char *name, int64_t *ret_ms,
+                                  int64_t *ret_offset_min);
 
 /* Appends the shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
 void put_real(struct buf *out, double value);
@@ -72,5 +75,6 @@ bool parse_digits(const char *text, size_t len, int64_t *ret);
 /* Reads an RFC 3339 time with any offset and up to nine decimals, as milliseconds since 1970,
  * rounded down. */
 bool parse_time(const char *text, int64_t *ret_ms);
+bool parse_local_time(const char *text, int64_t *ret_ms, int64_t *ret_offset_min);
 
 #endif

@@ -121,9 +121,16 @@
 #define EVENT_TERMS(X, AND) \
     X(e, name,           OWNED,    name)           AND \
     X(e, venue,          OWNED,    venue)          AND \
+    X(e, venue_address,  OWNED,    venue_address)  AND \
+    X(e, timezone,       OWNED,    timezone)       AND \
+    X(e, image,          OWNED,    image)          AND \
+    X(e, description,    OWNED,    description)    AND \
     X(e, metadata,       OWNED,    metadata)       AND \
     X(e, channels,       CHANNELS, channels)       AND \
-    X(e, starts_at,      INT,      starts_at)      AND \
+    X(e, starts_at,      INT,      starts_at.ms)   AND \
+    X(e, starts_offset,  INT,      starts_at.offset_min) AND \
+    X(e, doors_at,       INT,      doors_at.ms)    AND \
+    X(e, doors_offset,   INT,      doors_at.offset_min) AND \
     X(e, sales_open_at,  INT,      sales_open_at)  AND \
     X(e, sales_close_at, INT,      sales_close_at) AND \
     X(e, hold_ttl_ms,    INT,      hold_ttl_ms)    AND \

@@ -374,6 +374,8 @@ enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first
 
 /* ---- lists of events ---- */
 
+#define EVENT_NO_START INT64_C(253402300800000) /* after all starts; EVENTS_DATED has it, too */
+
 enum hf_status ledger_event_keys(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
                                  size_t *ret_n, struct hf_err *err)
 {
@@ -381,19 +383,70 @@ enum hf_status ledger_event_keys(struct ledger *l, int64_t before, size_t limit,
     return ledger_read_ints(l, ST_EVENT_KEYS, args, limit, ret_keys, ret_n, err);
 }
 
-enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
-                                  struct event_summary *ret, size_t *ret_n, struct hf_err *err)
+/* Appends the events that the statement selects. */
+static enum hf_status read_summaries(struct ledger *l, enum statement which,
+                                     const struct db_value *args, struct event_summary *ret,
+                                     size_t *n, struct hf_err *err)
 {
-    const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
     struct db_stmt *stmt;
-    size_t n = 0;
     bool is_row;
-    enum hf_status status = ledger_query(l, ST_EVENTS_LIST, args, &stmt, err);
+    enum hf_status status = ledger_query(l, which, args, &stmt, err);
     if (status != HF_OK)
         return status;
-    for (; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; n++)
-        ret[n] = (struct event_summary){.def = event_from_row(stmt),
-                                        .counts.seq = db_column_int(stmt, EVENT_COLUMNS_N)};
+    for (; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; (*n)++)
+        ret[*n] = (struct event_summary){.def = event_from_row(stmt),
+                                         .counts.seq = db_column_int(stmt, EVENT_COLUMNS_N)};
+    return status;
+}
+
+/* Reads where the event stands among those to come: *ret_start is 0 if it has no date, and
+ * EVENT_NO_START if it has only one that its sales end at. */
+static enum hf_status read_place(struct ledger *l, int64_t event, int64_t *ret_start, bool *ret_row,
+                                 struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = query_event(l, event, &stmt, ret_row, err);
+    if (status != HF_OK || !*ret_row)
+        return status;
+    struct event_def *def = event_from_row(stmt);
+    stmt->driver->finish(stmt);
+    const struct event_terms *terms = &def->terms;
+    *ret_start =
+        !terms->starts_at.ms && terms->sales_close_at ? EVENT_NO_START : terms->starts_at.ms;
+    event_def_free(def);
+    return HF_OK;
+}
+
+static enum hf_status list_upcoming(struct ledger *l, const struct events_query *query,
+                                    struct event_summary *ret, size_t *n, struct hf_err *err)
+{
+    int64_t start = 0;
+    bool is_row = false;
+    enum hf_status status = query->last ? read_place(l, query->last, &start, &is_row, err) : HF_OK;
+    if (status != HF_OK || (query->last && !is_row))
+        return status;
+    bool dates_are_over = query->last && !start;
+    if (!dates_are_over) {
+        const struct db_value args[] = {db_int(query->now), db_int(start), db_int(query->last),
+                                        db_int((int64_t)query->limit)};
+        if ((status = read_summaries(l, ST_EVENTS_DATED, args, ret, n, err)) != HF_OK)
+            return status;
+    }
+    if (*n == query->limit)
+        return HF_OK;
+    const struct db_value args[] = {db_int(dates_are_over ? query->last : INT64_MAX),
+                                    db_int((int64_t)(query->limit - *n))};
+    return read_summaries(l, ST_EVENTS_UNDATED, args, ret, n, err);
+}
+
+enum hf_status ledger_events_list(struct ledger *l, const struct events_query *query,
+                                  struct event_summary *ret, size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(query->last ? query->last : INT64_MAX),
+                                    db_int((int64_t)query->limit)};
+    size_t n = 0;
+    enum hf_status status = query->upcoming ? list_upcoming(l, query, ret, &n, err)
+                                            : read_summaries(l, ST_EVENTS_LIST, args, ret, &n, err);
     while (status != HF_OK && n > 0)
         event_def_free(ret[--n].def);
     if (status == HF_OK)

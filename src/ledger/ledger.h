@@ -178,10 +178,17 @@ HF_MUST_USE enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row
  * most `limit`. */
 HF_MUST_USE enum hf_status ledger_event_keys(struct ledger *l, int64_t before, size_t limit,
                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
-/* Lists events below `before` (0: all), newest first, without those that are archived; *ret_n is at
- * most `limit`.  Each has its definition without sections and areas, for event_def_free, and of its
- * counts only the seq. */
-HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
+/* Lists events, newest first, without those that are archived; or what is to come at `now`, in the
+ * order of dates: open events that have not begun or are still sold, then those without any date.
+ * *ret_n is at most `limit`.  Each has its definition without sections and areas, for
+ * event_def_free, and of its counts only the seq.  What is to come is sorted for every page. */
+struct events_query {
+    int64_t last; /* the key of the last event of the page before; 0: none */
+    size_t limit;
+    bool upcoming;
+    int64_t now; /* if `upcoming` */
+};
+HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, const struct events_query *query,
                                               struct event_summary *ret, size_t *ret_n,
                                               struct hf_err *err);
 /* Counts an event's places by their status; ret->seq stays as it is.  Reads the rows of booked and

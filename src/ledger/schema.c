@@ -208,6 +208,22 @@ const char *const ledger_migrations[] = {
     /* 10: an event's live holds are found without those of all other events */
     ("DROP INDEX holds_due;"
      "CREATE INDEX holds_due ON holds (event, expires_at) WHERE status = 1;"),
+
+    /* 11: events say where and when they are as people there do: offsets from UTC are in minutes.
+       Sales close at the start from now on, unless sales_close_at says otherwise; those of events
+       that were there already close when they did: never.  Lists in the order of dates find what
+       is to come. */
+    ("ALTER TABLE events ADD COLUMN venue_address text;"
+     "ALTER TABLE events ADD COLUMN timezone text;"
+     "ALTER TABLE events ADD COLUMN image text;"
+     "ALTER TABLE events ADD COLUMN description text;"
+     "ALTER TABLE events ADD COLUMN starts_offset bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN doors_at bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN doors_offset bigint NOT NULL DEFAULT 0;"
+     "UPDATE events SET sales_close_at = 253402300799999"
+     "  WHERE starts_at > 0 AND sales_close_at = 0;"
+     "CREATE INDEX events_starts ON events (starts_at, event);"
+     "CREATE INDEX events_sales_close ON events (sales_close_at);"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -431,6 +431,19 @@
       "SELECT " EVENT_SELECTED ", c.seq FROM events e"                                             \
       " JOIN event_clock c ON c.event = e.event WHERE e.event < r.before AND e.status <> 3"        \
       " ORDER BY e.event DESC LIMIT r.n{args(before bigint, n bigint)}")                           \
+    X(EVENTS_DATED, /* what has not begun or is still sold */                                      \
+      "SELECT " EVENT_SELECTED ", c.seq FROM (SELECT event AS item, CASE WHEN starts_at > 0"       \
+      " THEN starts_at ELSE 253402300800000 END AS start FROM events"                              \
+      " WHERE (starts_at > r.now OR sales_close_at > r.now) AND status = 1) AS d"                  \
+      " JOIN events e ON e.event = d.item JOIN event_clock c ON c.event = d.item"                  \
+      " WHERE d.start > r.start OR (d.start = r.start AND d.item > r.last)"                        \
+      " ORDER BY d.start, d.item LIMIT r.n"                                                        \
+      "{args(now bigint, start bigint, last bigint, n bigint)}")                                   \
+    X(EVENTS_UNDATED,                                                                              \
+      "SELECT " EVENT_SELECTED ", c.seq FROM events e"                                             \
+      " JOIN event_clock c ON c.event = e.event WHERE e.starts_at = 0 AND e.sales_close_at = 0"    \
+      " AND e.status = 1 AND e.event < r.before"                                                   \
+      " ORDER BY e.event DESC LIMIT r.n{args(before bigint, n bigint)}")                           \
     X(EVENT_KEYS, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"            \
                   " LIMIT r.n{args(before bigint, n bigint)}")                                     \
     X(SEATS_COUNT, "SELECT status, COUNT(*) FROM seats WHERE seat >= r.first AND seat <= r.last"   \

@@ -136,6 +136,7 @@ void event_terms_copy(const struct event_terms *from, struct event_terms *ret)
     *ret = *from;
 #define COPY_TEXT(name) ret->name = copy_text(from->name);
 #define COPY_INT(name)
+#define COPY_LOCAL(name)
 #define COPY(name, bit, kind) COPY_##kind(name)
     EVENT_TERM_LIST(COPY)
     memset(&ret->prices, 0, sizeof ret->prices);
@@ -150,6 +151,7 @@ void event_terms_close(struct event_terms *terms)
 {
 #define FREE_TEXT(name) free(terms->name);
 #define FREE_INT(name)
+#define FREE_LOCAL(name)
 #define FREE(name, bit, kind) FREE_##kind(name)
     EVENT_TERM_LIST(FREE)
     vec_close(&terms->prices);
@@ -166,6 +168,7 @@ bool event_terms_equal(const struct event_terms *a, const struct event_terms *b)
     bool same = a->prices.n == b->prices.n && a->channels.n == b->channels.n;
 #define SAME_TEXT(name) same_text(a->name, b->name)
 #define SAME_INT(name) (a->name == b->name)
+#define SAME_LOCAL(name) (a->name.ms == b->name.ms && a->name.offset_min == b->name.offset_min)
 #define SAME(name, bit, kind) same = same && SAME_##kind(name);
     EVENT_TERM_LIST(SAME)
     for (size_t i = 0; same && i < a->prices.n; i++)
@@ -185,11 +188,26 @@ void event_terms_change(struct event_terms *terms, unsigned given, const struct 
 {
 #define CHANGE_TEXT(name) replace_text(&terms->name, from->name);
 #define CHANGE_INT(name) terms->name = from->name;
+#define CHANGE_LOCAL(name) terms->name = from->name;
 #define CHANGE(name, bit, kind)                                                                    \
     if (given & bit) {                                                                             \
         CHANGE_##kind(name)                                                                        \
     }
     EVENT_TERM_LIST(CHANGE)
+}
+
+int64_t event_terms_sales_end(const struct event_terms *terms)
+{
+    return terms->sales_close_at ? terms->sales_close_at : terms->starts_at.ms;
+}
+
+const char *event_terms_conflict(const struct event_terms *terms)
+{
+    if (terms->hold_max_ms < terms->hold_ttl_ms)
+        return "hold_max_ms must not be less than hold_ttl_ms";
+    if (terms->sales_close_at && terms->sales_close_at <= terms->sales_open_at)
+        return "sales_close_at must be after sales_open_at";
+    return NULL;
 }
 
 uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len)

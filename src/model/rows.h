@@ -91,16 +91,22 @@ const char *status_text(enum audit_object object, int status);
  * terms follow from this list; ledger/columns.h, venue/event_parse.c and api/render_event.c have
  * one line for each, too.
  *
- *   TEXT   a text that ends with a NUL and is freed; NULL: none
- *   INT    a number, or a time in milliseconds since 1970; 0: none */
+ *   TEXT    a text that ends with a NUL and is freed; NULL: none
+ *   INT     a number, or a time in milliseconds since 1970; 0: none
+ *   LOCAL   a time with the offset that it was given with: when it is at the venue */
 /* clang-format off */
 #define EVENT_TERM_LIST(X) \
     X(name,           EVENT_NAME,           TEXT) \
     X(venue,          EVENT_VENUE,          TEXT) \
+    X(venue_address,  EVENT_VENUE_ADDRESS,  TEXT) \
+    X(timezone,       EVENT_TIMEZONE,       TEXT) /* as IANA names it */ \
+    X(image,          EVENT_IMAGE,          TEXT) /* an https URL, or a path of this server */ \
+    X(description,    EVENT_DESCRIPTION,    TEXT) \
     X(metadata,       EVENT_METADATA,       TEXT) /* JSON */ \
-    X(starts_at,      EVENT_STARTS_AT,      INT) \
+    X(starts_at,      EVENT_STARTS_AT,      LOCAL) \
+    X(doors_at,       EVENT_DOORS_AT,       LOCAL) \
     X(sales_open_at,  EVENT_SALES_OPEN_AT,  INT) \
-    X(sales_close_at, EVENT_SALES_CLOSE_AT, INT) \
+    X(sales_close_at, EVENT_SALES_CLOSE_AT, INT) /* none: see event_terms_sales_end */ \
     X(hold_ttl_ms,    EVENT_HOLD_TTL,       INT) \
     X(hold_max_ms,    EVENT_HOLD_MAX,       INT) \
     X(max_per_hold,   EVENT_MAX_PER_HOLD,   INT) \
@@ -113,10 +119,16 @@ const char *status_text(enum audit_object object, int status);
 enum { EVENT_TERM_LIST(EVENT_FIELD_NUMBER) EVENT_FIELDS_N };
 enum event_field { EVENT_TERM_LIST(EVENT_FIELD_BIT) EVENT_FIELDS_ALL = (1 << EVENT_FIELDS_N) - 1 };
 
+struct local_time {
+    int64_t ms; /* since 1970; 0: none */
+    int64_t offset_min;
+};
+
 /* What an admin may change while the event is on sale; the layout below never changes. */
 struct event_terms {
 #define EVENT_TERM_TEXT char *
 #define EVENT_TERM_INT int64_t
+#define EVENT_TERM_LOCAL struct local_time
 #define EVENT_TERM_MEMBER(name, bit, kind) EVENT_TERM_##kind name;
     EVENT_TERM_LIST(EVENT_TERM_MEMBER)
     VEC(int64_t) prices;  /* of each category, then of each area; see event_def_categories */
@@ -128,6 +140,10 @@ void event_terms_close(struct event_terms *terms); /* accepts a zeroed struct */
 bool event_terms_equal(const struct event_terms *a, const struct event_terms *b);
 /* Writes the given fields (enum event_field) of `from` over `terms`. */
 void event_terms_change(struct event_terms *terms, unsigned given, const struct event_terms *from);
+/* When sales close: at the start, unless the terms say otherwise; 0: never. */
+int64_t event_terms_sales_end(const struct event_terms *terms);
+/* What is wrong with the terms as a whole, as a sentence that begins with a field; NULL: nothing. */
+const char *event_terms_conflict(const struct event_terms *terms);
 /* The number of the channel of that name; 0 if there is none. */
 uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len);
 

@@ -147,10 +147,11 @@ enum verdict decide_check_sales(const struct decision *d, const struct event *e,
     if (e->status_draft != EVENT_OPEN)
         return VERDICT_EVENT_CLOSED;
     s->is_early = d->now < t->sales_open_at;
-    if (!s->is_early && (!t->sales_close_at || d->now < t->sales_close_at))
+    int64_t end = event_terms_sales_end(t);
+    if (!s->is_early && (!end || d->now < end))
         return VERDICT_OK;
     s->opens_at = t->sales_open_at;
-    s->closes_at = t->sales_close_at;
+    s->closes_at = end;
     return VERDICT_EVENT_CLOSED;
 }
 

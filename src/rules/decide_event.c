@@ -122,16 +122,6 @@ enum verdict decide_status(struct decision *d, struct event *e, enum event_statu
     return VERDICT_OK;
 }
 
-/* What is wrong with the terms as a whole; NULL: nothing. */
-static const char *conflict_of(const struct event_terms *terms)
-{
-    if (terms->hold_max_ms < terms->hold_ttl_ms)
-        return "hold_max_ms must not be less than hold_ttl_ms";
-    if (terms->sales_close_at && terms->sales_close_at <= terms->sales_open_at)
-        return "sales_close_at must be after sales_open_at";
-    return NULL;
-}
-
 /* What owners have booked is counted only where it is limited, so the event is read again, under
  * the same lock, before the next decision if it is limited from now on. */
 enum verdict decide_terms(struct decision *d, struct event *e, struct event_change *op)
@@ -141,7 +131,7 @@ enum verdict decide_terms(struct decision *d, struct event *e, struct event_chan
     event_terms_change(&terms, op->given, &op->terms);
     for (size_t i = 0; i < op->prices.n; i++)
         terms.prices.v[op->prices.v[i].index] = op->prices.v[i].price;
-    op->conflict = conflict_of(&terms);
+    op->conflict = event_terms_conflict(&terms);
     if (op->conflict) {
         event_terms_close(&terms);
         return VERDICT_INVALID_REQUEST;

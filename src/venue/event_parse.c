@@ -2,12 +2,17 @@
  * is read by layout_parse.c and plan_parse.c. */
 #include "venue/event_parse.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/time_zone.h"
 #include "venue/reader.h"
 
 #define EVENT_NAME_CHARS_MAX 255
+#define VENUE_ADDRESS_CHARS_MAX 255
+#define DESCRIPTION_CHARS_MAX 2000
+#define IMAGE_CHARS_MAX 2000
 #define HOLD_TTL_MS_DEFAULT 480000
 #define HOLD_MAX_MS_MAX (7 * INT64_C(86400000))
 #define HOLD_MAX_MS_DEFAULT 1200000
@@ -43,17 +48,51 @@ static bool read_text(const struct fields *f, const char *name, enum need need, 
     return true;
 }
 
+static bool read_timezone(const struct fields *f, char **ret)
+{
+    return read_text(f, "timezone", NULLABLE, TIME_ZONE_LEN_MAX, ret) &&
+           (!*ret || time_zone_exists(TIME_ZONE_DATABASE, *ret) ||
+            field_fail(f, "timezone", "must be the IANA name of a time zone, as Europe/Berlin"));
+}
+
+/* Pages take the text as it is for the address of a picture: https, or a path of this server. */
+static bool is_image(const char *text)
+{
+    static const char https[] = "https://";
+    for (const char *at = text; *at; at++)
+        if (*at <= ' ' || *at > '~' || strchr("\"<>\\^`{|}", *at))
+            return false;
+    if (strncmp(text, https, strlen(https)) != 0)
+        return text[0] == '/' && text[1] != '/';
+    const char *host = text + strlen(https);
+    size_t len = strcspn(host, "/?#");
+    return isalnum((unsigned char)*host) && !memchr(host, '@', len);
+}
+
+static bool read_image(const struct fields *f, char **ret)
+{
+    return read_text(f, "image", NULLABLE, IMAGE_CHARS_MAX, ret) &&
+           (!*ret || is_image(*ret) ||
+            field_fail(f, "image",
+                       "must be an https URL, or a path of this server such as /a.jpg"));
+}
+
 static bool read_texts(const struct fields *f, enum need name_need, struct event_terms *terms)
 {
     return read_text(f, "name", name_need, EVENT_NAME_CHARS_MAX, &terms->name) &&
            read_text(f, "venue", NULLABLE, EVENT_NAME_CHARS_MAX, &terms->venue) &&
+           read_text(f, "venue_address", NULLABLE, VENUE_ADDRESS_CHARS_MAX,
+                     &terms->venue_address) &&
+           read_text(f, "description", NULLABLE, DESCRIPTION_CHARS_MAX, &terms->description) &&
+           read_timezone(f, &terms->timezone) && read_image(f, &terms->image) &&
            (json_is_null(json_object_get(f->object, "metadata")) ||
             field_metadata(f, "metadata", &terms->metadata));
 }
 
 static bool read_times(const struct fields *f, struct event_terms *terms)
 {
-    return field_time(f, "starts_at", &terms->starts_at) &&
+    return field_local_time(f, "starts_at", &terms->starts_at.ms, &terms->starts_at.offset_min) &&
+           field_local_time(f, "doors_at", &terms->doors_at.ms, &terms->doors_at.offset_min) &&
            field_time(f, "sales_open_at", &terms->sales_open_at) &&
            field_time(f, "sales_close_at", &terms->sales_close_at);
 }
@@ -83,11 +122,10 @@ static bool read_new_terms(const struct fields *f, struct event_terms *terms)
     if (!terms->hold_max_ms)
         terms->hold_max_ms =
             terms->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? terms->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;
-    if (terms->hold_max_ms < terms->hold_ttl_ms)
-        return field_fail(f, "hold_max_ms", "must not be less than hold_ttl_ms");
-    if (terms->sales_close_at && terms->sales_close_at <= terms->sales_open_at)
-        return field_fail(f, "sales_close_at", "must be after sales_open_at");
-    return true;
+    const char *conflict = event_terms_conflict(terms);
+    if (conflict)
+        (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%s", conflict);
+    return !conflict;
 }
 
 /* In the order of the bits of enum event_field. */

@@ -120,8 +120,8 @@ struct event_shown {
     _Atomic int status;         /* enum event_status */
     _Atomic int32_t max_per_hold;
     _Atomic int64_t hold_ttl_ms;
-    _Atomic int64_t sales_open_at, sales_close_at; /* 0: none */
-    const struct event_terms *terms;               /* under event.lock; see event_terms_take */
+    _Atomic int64_t sales_open_at, sales_end; /* 0: none */
+    const struct event_terms *terms;          /* under event.lock; see event_terms_take */
 };
 
 /* Used where other servers write too. */

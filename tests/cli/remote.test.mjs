@@ -122,7 +122,9 @@ describe('a shop\'s day', () => {
   it('has changes of mind: other terms, other seats, house seats, and sales that are undone', async () => {
     const event = await createEvent();
     const set = await okJson('event', 'set', event.id, '--name', 'Gala II', '--venue', 'Hall', '--price', 'S=1500', '--starts-at', '2030-01-01T19:00:00Z',
-      '--max-per-owner', '5', '--metadata', '{"a":"b"}');
+      '--max-per-owner', '5', '--metadata', '{"a":"b"}', '--timezone', 'Europe/Berlin', '--doors-at', '2030-01-01T19:30:00+01:00', '--image', '/a.jpg');
+    assert.deepEqual([set.timezone, set.doors_at, set.image], ['Europe/Berlin', '2030-01-01T19:30:00.000+01:00', '/a.jpg']);
+    assert.ok((await ok('event', 'list', '--upcoming')).includes(event.id));
     assert.deepEqual([set.name, set.venue, set.max_per_owner, set.starts_at, set.metadata], ['Gala II', 'Hall', 5, '2030-01-01T19:00:00.000Z', { a: 'b' }]);
     const unset = await okJson('event', 'set', event.id, '--venue', 'none', '--max-per-owner', 'none', '--metadata', 'none');
     assert.deepEqual([unset.venue, unset.max_per_owner, unset.metadata], [null, null, null]);
@@ -350,9 +352,10 @@ describe('the requests', () => {
   const expected = [
     [['event', 'set', 'evt_1', '--name', 'New', '--venue', 'none', '--starts-at', '2027-01-01T19:00:00Z', '--price', 'Stalls=700', '--price', 'B=1',
       '--max-per-owner', '6', '--max-per-hold', '3', '--hold-ttl', '2m', '--hold-max', '10m', '--sales-open-at', 'none', '--sales-close-at', '2027-01-01T18:00:00Z',
-      '--metadata', '{"a":"b"}'],
+      '--metadata', '{"a":"b"}', '--venue-address', 'Street 1', '--description', 'Fun', '--timezone', 'none', '--doors-at', 'none', '--image', 'https://a/b'],
     ['PATCH', '/base/v1/events/evt_1', { name: 'New', venue: null, starts_at: '2027-01-01T19:00:00Z', prices: { Stalls: 700, B: 1 }, max_per_owner: 6,
-      max_per_hold: 3, hold_ttl_ms: 120_000, hold_max_ms: 600_000, sales_open_at: null, sales_close_at: '2027-01-01T18:00:00Z', metadata: { a: 'b' } }]],
+      max_per_hold: 3, hold_ttl_ms: 120_000, hold_max_ms: 600_000, sales_open_at: null, sales_close_at: '2027-01-01T18:00:00Z', metadata: { a: 'b' },
+      venue_address: 'Street 1', description: 'Fun', timezone: null, doors_at: null, image: 'https://a/b' }]],
     [['event', 'archive', 'evt_1'], ['POST', '/base/v1/events/evt_1/archive', {}]],
     [['event', 'block', 'evt_1', 'S-A-1', '--section', 'Balcony', '--section', 'Box', '--area', 'Floor=20', '--channel', 'house'],
       ['POST', '/base/v1/events/evt_1/block', { seats: ['S-A-1'], sections: ['Balcony', 'Box'], areas: { Floor: 20 }, channel: 'house' }]],

@@ -269,6 +269,9 @@ static void an_event_comes_back_as_it_was_written(void **state)
     def->terms.hold_ttl_ms = 111;
     def->terms.hold_max_ms = 222;
     def->terms.max_per_hold = 6;
+    def->terms.starts_at = (struct local_time){T0_MS, -570};
+    def->terms.doors_at = (struct local_time){T0_MS - 1, 60};
+    def->terms.timezone = hf_strndup("Pacific/Marquesas", 17);
     int64_t key = insert_event(def, T0_MS + 5);
 
     struct clock_row clock;
@@ -283,6 +286,12 @@ static void an_event_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->terms.hold_ttl_ms, 111);
     assert_int_equal(got->terms.hold_max_ms, 222);
     assert_int_equal(got->terms.max_per_hold, 6);
+    assert_int_equal(got->terms.starts_at.ms, T0_MS);
+    assert_int_equal(got->terms.starts_at.offset_min, -570);
+    assert_int_equal(got->terms.doors_at.ms, T0_MS - 1);
+    assert_int_equal(got->terms.doors_at.offset_min, 60);
+    assert_string_equal(got->terms.timezone, "Pacific/Marquesas");
+    assert_null(got->terms.image);
     assert_int_equal(got->created_at, T0_MS + 5);
     assert_int_equal(got->n_seats, 11);
     assert_int_equal(event_def_capacity(got), 312);
@@ -401,13 +410,15 @@ static void an_unknown_event_reads_as_none(void **state)
 
 static struct event_summary listed[5];
 
-/* Returns how many there are; `listed` keeps them until the next call but for the memory. */
-static size_t list_events(int64_t before, size_t limit)
+/* Returns how many there are, newest first or, with `now`, upcoming ones; `listed` keeps them until
+ * the next call but for the memory. */
+static size_t list_those(int64_t last, size_t limit, int64_t now)
 {
     static struct event_def kept[5];
     size_t n = 99;
     struct hf_err err = {0};
-    ok(ledger_events_list(lab.l, before, limit, listed, &n, &err), &err);
+    const struct events_query query = {.last = last, .limit = limit, .upcoming = now, .now = now};
+    ok(ledger_events_list(lab.l, &query, listed, &n, &err), &err);
     for (size_t i = 0; i < n; i++) {
         kept[i] = *listed[i].def;
         event_def_free(listed[i].def);
@@ -415,6 +426,8 @@ static size_t list_events(int64_t before, size_t limit)
     }
     return n;
 }
+
+static size_t list_events(int64_t last, size_t limit) { return list_those(last, limit, 0); }
 
 static void events_are_numbered_and_listed_newest_first(void **state)
 {
@@ -430,6 +443,37 @@ static void events_are_numbered_and_listed_newest_first(void **state)
     assert_int_equal(list_events(3, 1), 1);
     assert_int_equal(listed[0].def->id.key, 2);
     assert_int_equal(list_events(1, 5), 0);
+}
+
+static void insert_dated(int64_t starts_at, int64_t sales_close_at)
+{
+    struct event_def *def = def_hall(1, 1);
+    def->terms.starts_at.ms = starts_at;
+    def->terms.sales_close_at = sales_close_at;
+    (void)insert_event(def, T0_MS);
+}
+
+static void events_to_come_are_listed_by_date_and_others_behind_them(void **state)
+{
+    (void)state;
+    insert_dated(T0_MS + 30, 0);         /* 2 */
+    insert_dated(T0_MS, 0);              /* 3: has begun */
+    insert_dated(T0_MS - 5, T0_MS + 90); /* 4: has begun, and is sold */
+    insert_dated(0, T0_MS + 10);         /* 5: only its sales end */
+    insert_dated(0, T0_MS);              /* 6: has ended */
+    insert_dated(T0_MS + 30, T0_MS + 1); /* 7 */
+    insert_dated(0, 0);                  /* 8, as is 1 */
+    insert_dated(T0_MS + 20, T0_MS - 9); /* 9: is sold no more, and has not begun */
+    static const int64_t order[] = {4, 9, 2, 7, 5, 8, 1};
+    const size_t all = sizeof order / sizeof *order;
+    for (size_t limit = 1; limit <= 5; limit++) {
+        size_t seen = 0, n;
+        for (int64_t last = 0; (n = list_those(last, limit, T0_MS)) > 0; last = order[seen - 1])
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(listed[i].def->id.key, order[seen++]);
+        assert_int_equal(seen, all);
+    }
+    assert_int_equal(list_those(99, 5, T0_MS), 0);
 }
 
 static void an_event_that_is_rolled_back_does_not_exist(void **state)
@@ -1756,6 +1800,7 @@ int main(void)
         claim(an_event_with_a_damaged_layout_is_an_error),
         claim(an_unknown_event_reads_as_none),
         claim(events_are_numbered_and_listed_newest_first),
+        claim(events_to_come_are_listed_by_date_and_others_behind_them),
         claim(an_event_that_is_rolled_back_does_not_exist),
         claim(a_batch_is_stored_and_read_back),
         claim(a_hold_without_owner_and_metadata_has_none),

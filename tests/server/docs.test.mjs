@@ -102,6 +102,7 @@ describe('the limits', () => {
   it('of names and texts', () => {
     const [name, plan, event] = [n('model/limits.h', 'NAME_CHARS_MAX'), n('model/limits.h', 'PLAN_TEXT_CHARS_MAX'), n('venue/event_parse.c', 'EVENT_NAME_CHARS_MAX')];
     says('reference.md', `| names of sections, rows, areas, tiers, categories, channels; labels of seats | ${name} characters |`, `| names of sections, rows, categories and seats of a plan | ${plan} characters |`, `| names of an event and a venue | ${event} characters |`,
+      `| \`venue_address\`; \`description\`; \`image\` | ${['VENUE_ADDRESS', 'DESCRIPTION', 'IMAGE'].map((term) => n('venue/event_parse.c', `${term}_CHARS_MAX`)).join('; ')} characters |`, `| \`timezone\` | ${n('base/time_zone.h', 'TIME_ZONE_LEN_MAX')} characters:`,
       `| \`owner\`; \`reference\` | ${n('api/hold_parse.h', 'HOLD_OWNER_CHARS_MAX')}; ${n('api/holds.c', 'REFERENCE_CHARS_MAX')} characters |`,
       `| \`email\`; \`reason\` of a cancelled booking | ${n('model/payment.h', 'EMAIL_LEN_MAX')}; ${n('api/bookings.c', 'REASON_CHARS_MAX')} characters |`,
       `| \`metadata\` | ${n('json/fields.c', 'METADATA_KEYS_MAX')} entries, names of ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')}, strings of ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')} characters |`, `| \`metadata\` of a hold without an access key, where the server has some | ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes of JSON |`,

@@ -34,8 +34,20 @@ describe('events change', () => {
   const map = (event) => server.read(`/v1/events/${event.id}/seats`);
   const release = async (hold) => assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204);
 
+  // Resolves to the events of all pages.
+  async function all(query) {
+    const found = [];
+    for (let cursor = ''; ;) {
+      const page = await server.read(`/v1/events?${query}${cursor}`);
+      found.push(...page.data);
+      if (!page.has_more) return found;
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+  }
+
   const TERMS = {
-    name: 'Gala', venue: 'Town Hall', starts_at: '2030-01-31T20:00:00.000Z', sales_open_at: '2020-01-01T00:00:00.000Z',
+    name: 'Gala', venue: 'Town Hall', venue_address: 'Marktplatz 1, Celle', timezone: 'Europe/Berlin', starts_at: '2030-01-31T21:00:00.000+01:00',
+    doors_at: '2030-01-31T20:00:00.000+01:00', image: 'https://example.org/gala.jpg?w=9', description: 'Two parts.\nOne interval.', sales_open_at: '2020-01-01T00:00:00.000Z',
     sales_close_at: '2030-01-31T19:00:00.000Z', hold_ttl_ms: 60_000, hold_max_ms: 90_000, max_per_hold: 7, max_per_owner: 9,
     metadata: { season: 'winter', doors: 19.5, accessible: true, note: null },
   };
@@ -49,11 +61,63 @@ describe('events change', () => {
     assert.deepEqual(termsOf(data.find(({ id }) => id === event.id)), TERMS);
     const plain = await createEvent();
     assert.deepEqual(termsOf(plain), {
-      name: 'Gala', venue: null, starts_at: null, sales_open_at: null, sales_close_at: null, hold_ttl_ms: 480_000, hold_max_ms: 1_200_000,
+      name: 'Gala', venue: null, venue_address: null, timezone: null, starts_at: null, doors_at: null, image: null, description: null, sales_open_at: null, sales_close_at: null, hold_ttl_ms: 480_000, hold_max_ms: 1_200_000,
       max_per_hold: 10, max_per_owner: null, metadata: null,
     });
-    const offset = await createEvent({ starts_at: '2030-01-31T21:00:00+01:00' });
-    assert.equal(offset.starts_at, '2030-01-31T20:00:00.000Z');
+  });
+
+  it('a start keeps the offset that it came with, and times of sales are in UTC', async () => {
+    for (const [given, answered] of [
+      ['2030-01-31T21:00:00+01:00', '2030-01-31T21:00:00.000+01:00'], ['2030-06-30t20:30:00.5-09:30', '2030-06-30T20:30:00.500-09:30'],
+      ['2030-01-01T00:15:00+05:45', '2030-01-01T00:15:00.000+05:45'], ['2030-01-31T20:00:00+00:00', '2030-01-31T20:00:00.000Z'], ['2030-01-31 20:00:00z', '2030-01-31T20:00:00.000Z'],
+    ]) {
+      const event = await createEvent({ starts_at: given, doors_at: given, sales_close_at: given });
+      const read = await get(event);
+      for (const { starts_at: starts, doors_at: doors, sales_close_at: closes } of [event, read]) {
+        assert.deepEqual([starts, doors], [answered, answered]);
+        assert.equal(closes, new Date(answered).toISOString());
+      }
+    }
+    const moved = await changed(await createEvent({ starts_at: '2030-01-31T21:00:00+01:00' }), { starts_at: '2030-01-31T20:00:00Z' });
+    assert.equal(moved.starts_at, '2030-01-31T20:00:00.000Z', 'the same moment with another offset');
+  });
+
+  it('a time zone is one that there is, and an image has an address that a page may use', async () => {
+    for (const timezone of ['Europe/Berlin', 'America/Argentina/Buenos_Aires', 'Etc/GMT+5', 'UTC']) assert.equal((await createEvent({ timezone })).timezone, timezone);
+    for (const image of ['/pictures/a.jpg', 'https://example.org', 'https://example.org:8443/a?b=c#d', 'https://example.org/%C3%A4.png']) {
+      assert.equal((await createEvent({ image })).image, image);
+    }
+    const event = await createEvent(TERMS);
+    const wrong = {
+      timezone: ['', 'Berlin', 'Europe', 'europe/berlin', 'Europe/Berlin ', '+01:00', 'CET-1CEST', '../../etc/passwd', 'Europe/../Europe/Berlin', '/Europe/Berlin', 'posix/UTC', 'localtime', 'tzdata.zi', 'A'.repeat(65), 7],
+      image: ['', 'http://example.org/a.jpg', '//example.org/a.jpg', 'javascript:alert(1)', 'a.jpg', 'https://', 'https:///a', 'https://me@example.org/a', 'https://example.org/a b', 'https://example.org/"', '/\\example.org', `/${'a'.repeat(2000)}`, 7],
+      description: ['', 'x'.repeat(2001), 7], venue_address: ['', 'x'.repeat(256), 7], doors_at: ['', 'soon', '2030-01-31T20:00:00', 7],
+    };
+    for (const [field, values] of Object.entries(wrong)) for (const value of values) assertInvalid(await change(event, { [field]: value }), field);
+    assert.deepEqual(termsOf(await get(event)), TERMS);
+  });
+
+  it('sales close at the start, unless they are to close at another time', async () => {
+    const begins = await inTime(async (ttlMs) => {
+      const made = await createEvent({ starts_at: in_(ttlMs), sales_open_at: '2020-01-01T00:00:00Z' });
+      await server.grant(made, 'S-A-1');
+      return made;
+    });
+    assert.equal(begins.sales_close_at, null);
+    const held = await server.grant(await createEvent({ starts_at: '2020-01-01T00:00:00Z', sales_close_at: in_(3_600_000) }), 'S-A-1');
+    assert.equal(held.status, 'active', 'sold on after the start');
+    await sleep(ms(begins.starts_at) - Date.now() + 10);
+    const late = assertProblem(await server.hold(begins, 'S-A-2'), 409, 'event_closed');
+    assert.equal(late.sales_close_at, begins.starts_at);
+    assertProblem(await server.ask(begins, { best_available: { quantity: 1 } }), 409, 'event_closed');
+    assertProblem(await server.hold(begins, 'S-A-1'), 409, 'event_closed');
+    assert.equal((await get(begins)).status, 'open');
+    await changed(begins, { starts_at: in_(3_600_000) }); // it is put off
+    await server.grant(begins, 'S-A-2');
+    await changed(begins, { starts_at: '2020-01-01T00:00:00Z' });
+    assertProblem(await server.hold(begins, 'S-A-3'), 409, 'event_closed');
+    await changed(begins, { starts_at: null });
+    await server.grant(begins, 'S-A-3');
   });
 
   it('each of its terms can be changed alone, and null removes what may be absent', async () => {
@@ -68,7 +132,7 @@ describe('events change', () => {
     const read = await get(event);
     assert.deepEqual(termsOf(read), now);
     assert.deepEqual([read.id, read.created_at, read.currency, read.sections, read.areas], [event.id, event.created_at, event.currency, event.sections, event.areas]);
-    for (const name of ['venue', 'starts_at', 'sales_open_at', 'sales_close_at', 'max_per_owner', 'metadata']) {
+    for (const name of ['venue', 'venue_address', 'timezone', 'image', 'description', 'starts_at', 'doors_at', 'sales_open_at', 'sales_close_at', 'max_per_owner', 'metadata']) {
       now[name] = null;
       assert.deepEqual(termsOf(await changed(event, { [name]: null })), now, name);
     }
@@ -195,6 +259,36 @@ describe('events change', () => {
     assert.ok(assertProblem(await server.hold(event, 'S-A-4'), 409, 'event_closed').sales_open_at > in_(0));
     assertOk(await act(event, 'close'));
     assert.equal(assertProblem(await server.hold(event, 'S-A-4'), 409, 'event_closed').code, 'event_closed');
+  });
+
+  it('what is to come is listed in the order of dates, page by page', async () => {
+    const day = (n) => in_(n * 86_400_000);
+    const before = new Set((await all('upcoming=true')).map(({ id }) => id));
+    const make = async (name, fields, then) => { const event = await createEvent({ name, ...fields }); if (then) assertOk(await act(event, then)); return event; };
+    await make('later', { starts_at: day(20) });
+    await make('undated, older', {});
+    await make('soon', { starts_at: day(2) });
+    await make('over', { starts_at: day(-2) });
+    await make('begun, still sold', { starts_at: day(-1), sales_close_at: day(3) });
+    await make('closed', { starts_at: day(3) }, 'close');
+    await make('sold no more, and to come', { starts_at: day(6), sales_close_at: day(-3) });
+    await make('cancelled', { starts_at: day(4) }, 'cancel');
+    await make('archived', { starts_at: day(5) }, 'archive');
+    await make('a voucher', { sales_close_at: day(9) });
+    await make('a voucher that ran out', { sales_close_at: day(-9) });
+    await make('undated, newer', {});
+    const moved = await make('moved', { starts_at: day(1) });
+    await changed(moved, { starts_at: day(30) });
+    const wanted = ['begun, still sold', 'soon', 'sold no more, and to come', 'later', 'moved', 'a voucher', 'undated, newer', 'undated, older'];
+    for (const limit of [1, 3, 100]) {
+      const found = await all(`upcoming=true&limit=${limit}`);
+      assert.deepEqual(found.filter(({ id }) => !before.has(id)).map(({ name }) => name), wanted, `${limit}`);
+      assert.equal(new Set(found.map(({ id }) => id)).size, found.length);
+    }
+    const newest = (await server.read('/v1/events?upcoming=false&limit=3')).data.map(({ name }) => name);
+    assert.deepEqual(newest, ['moved', 'undated, newer', 'a voucher that ran out']);
+    for (const query of ['upcoming=1', 'upcoming=', 'upcoming=TRUE']) assertInvalid(await server.get(`/v1/events?${query}`), 'upcoming');
+    assertInvalid(await server.get('/v1/events?upcoming=true&cursor=x'), 'cursor');
   });
 
   it('an archived event leaves the list and sells no more, and is still there', async () => {

@@ -18,7 +18,8 @@ import { backend, HOLDFASTD, reap, runServer, start, tempDir, until } from '../s
 import { CRASH_EXIT } from '../support/till.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3, 4, 5, 6, 7, 8];
+const VERSIONS = [3, 4, 5, 6, 7, 8, 10];
+const NEVER = '9999-12-31T23:59:59.999Z';
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
 const moved = (iso, by) => new Date(Date.parse(iso) + by).toISOString();
@@ -42,7 +43,7 @@ function script(place, text) {
   else execFileSync('psql', [place.ledger, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-f', '-'], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
-const COLUMNS = (version) => ({ events: ['created_at'], event_clock: ['now'], holds: ['created_at', 'expires_at', 'max_expires_at'],
+const COLUMNS = (version) => ({ events: ['created_at', ...(version < 10 ? [] : ['starts_at'])], event_clock: ['now'], holds: ['created_at', 'expires_at', 'max_expires_at'],
   bookings: ['created_at', ...(version < 5 ? [] : ['cancelled_at'])], idempotency: ['created_at'],
   ...(version < 4 ? { seats: ['expires_at'], audit: ['at', 'until'] } : { log: ['at', 'until'] }) });
 
@@ -78,6 +79,11 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
       if (/\/seats\/[^?]+$/.test(target)) is.at = was.at; // the present moment
       if (is.history && version < 5) is.history = is.history.filter(({ cause }) => cause !== 'renew'); // it had no renewals
       if (is.data && version < 8 && /^\/v1\/audit\?.*&seat=/.test(target)) is.data = is.data.filter(({ cause }) => cause !== 'renew'); // nor had this
+      // Sales closed at the start of none of these events, and still do not.
+      for (const event of [is, ...(is.data ?? [])].filter((one) => one.object === 'event' && one.starts_at)) {
+        assert.equal(event.sales_close_at, NEVER, target);
+        event.sales_close_at = null;
+      }
       assert.deepEqual(fieldsOf(is, was), was, target);
     }
   }
@@ -107,6 +113,14 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const { key, body, answer } = recorded.keyed;
     const again = await server.post('/v1/holds', body, { 'Idempotency-Key': key });
     assert.deepEqual([again.status, again.json], [201, answer]);
+  });
+
+  if (version >= 10) it('sells on an event that has begun, until it is to close at its start', async () => {
+    await running();
+    const { id } = (await server.read('/v1/events?limit=100')).data.find(({ starts_at: starts }) => starts);
+    await server.grant({ id }, 'Box-R-4');
+    assert.equal(assertOk(await server.patch(`/v1/events/${id}`, { sales_close_at: null })).sales_close_at, null);
+    assertProblem(await server.hold({ id }, 'Box-R-3'), 409, 'event_closed');
   });
 
   it('is gone on with', async () => {

@@ -251,7 +251,7 @@ describe('the server does what the document says', () => {
   const samplesOf = (of) => {
     const base = { name: 'Gala', currency: 'usd' };
     const lock = { session: UNKNOWN.session, owner: 'a' };
-    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', metadata: { a: 1 } };
+    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', venue_address: 'Street', timezone: 'UTC', image: '/a', description: 'Fun', metadata: { a: 1 } };
     const places = { seats: ['S-A-1'], areas: { Floor: 1 } };
     const seat = { seat_guid: 'H-1', seat_number: '1', position: { x: 0, y: 0 }, category: 'A' };
     const plan = { name: 'Hall', size: { width: 9, height: 9 }, categories: [{ name: 'A', color: 'red' }],
@@ -354,6 +354,9 @@ describe('the server does what the document says', () => {
     const next = await drive('listEvents', 200, { parameters: { limit: 1, cursor: page.json.next_cursor } });
     assert.equal(next.json.data[0].id, event.id);
     await drive('listEvents', 400, { parameters: { limit: 0 } });
+    await drive('listEvents', 400, { parameters: { upcoming: 'soon' } });
+    const soon = await drive('listEvents', 200, { parameters: { upcoming: true, limit: 1 }, as: 'nobody' });
+    await drive('listEvents', 200, { parameters: { upcoming: true, cursor: soon.json.next_cursor } });
     const one = await drive('getEvent', 200, { parameters: { event: event.id }, as: 'nobody' });
     assert.equal(one.json.capacity, 29);
     assert.equal(one.json.available + one.json.held + one.json.booked + one.json.blocked, 29);
@@ -482,7 +485,8 @@ describe('the server does what the document says', () => {
 
   it('changes events', async () => {
     const body = {
-      name: 'Matinee', currency: 'usd', venue: 'Hall', starts_at: '2030-01-31T20:00:00.000Z', max_per_owner: 2, metadata: { a: 1 },
+      name: 'Matinee', currency: 'usd', venue: 'Hall', venue_address: 'Main Street 1', timezone: 'America/New_York', starts_at: '2030-01-31T20:00:00.000-05:00',
+      doors_at: '2030-01-31T19:00:00.000-05:00', image: '/matinee.jpg', description: 'For children', max_per_owner: 2, metadata: { a: 1 },
       areas: [{ name: 'Floor', price: 300, capacity: 5 }],
     };
     const other = (await drive('createEvent', 201, { body })).json;

@@ -613,7 +613,7 @@ static void check_terms(const struct event *e, const struct sim_event *stored)
     assert_int_equal(e->shown.max_per_hold, e->terms->max_per_hold);
     assert_int_equal(e->shown.hold_ttl_ms, e->terms->hold_ttl_ms);
     assert_int_equal(e->shown.sales_open_at, e->terms->sales_open_at);
-    assert_int_equal(e->shown.sales_close_at, e->terms->sales_close_at);
+    assert_int_equal(e->shown.sales_end, event_terms_sales_end(e->terms));
 }
 
 /* What is shown of the event as a whole, and what best available could choose. */

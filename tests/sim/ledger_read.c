@@ -316,10 +316,10 @@ enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int
 }
 
 /* No simulated server lists events. */
-enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
+enum hf_status ledger_events_list(struct ledger *l, const struct events_query *query,
                                   struct event_summary *ret, size_t *ret_n, struct hf_err *err)
 {
-    (void)l, (void)before, (void)limit, (void)ret, (void)ret_n;
+    (void)l, (void)query, (void)ret, (void)ret_n;
     return hf_err_set(err, HF_INTERNAL, "the simulated ledger has no list of events");
 }
 

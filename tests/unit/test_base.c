@@ -277,6 +277,24 @@ static void times_that_do_not_fit_show_as_the_first_or_last_that_does(void **sta
     assert_time(INT64_MAX, "9999-12-31T23:59:59.999Z");
 }
 
+static void a_local_time_has_its_offset(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t offset_min;
+        const char *want;
+    } cases[] = {{0, "2000-02-28T23:59:59.999Z"},
+                 {60, "2000-02-29T00:59:59.999+01:00"},
+                 {-570, "2000-02-28T14:29:59.999-09:30"},
+                 {1439, "2000-02-29T23:58:59.999+23:59"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[CLOCK_LOCAL_SIZE];
+        size_t len = clock_format_local(951782400000 - 1, cases[i].offset_min, text);
+        assert_string_equal(text, cases[i].want);
+        assert_int_equal(len, strlen(text));
+    }
+}
+
 static void every_day_until_2500_agrees_with_the_c_library(void **state)
 {
     (void)state;
@@ -1012,6 +1030,7 @@ int main(void)
         cmocka_unit_test(stepping_a_fake_clock_moves_the_wall_alone),
         cmocka_unit_test(times_are_rfc_3339_with_milliseconds),
         cmocka_unit_test(times_that_do_not_fit_show_as_the_first_or_last_that_does),
+        cmocka_unit_test(a_local_time_has_its_offset),
         cmocka_unit_test(every_day_until_2500_agrees_with_the_c_library),
         cmocka_unit_test(the_same_seed_gives_the_same_bytes),
         cmocka_unit_test(seed_zero_is_still_repeatable),

@@ -376,8 +376,8 @@ static void list_events(struct call *call, int64_t before, size_t limit)
 {
     struct event_list *list = hf_alloc(sizeof *list);
     *call = (struct call){0};
-    list->before = before;
-    list->limit = limit;
+    list->query.last = before;
+    list->query.limit = limit;
     call->ask.c.kind = CMD_EVENT_LIST;
     call->ask.c.event_list = list;
     assert_int_equal(run(call), HF_OK);
@@ -391,7 +391,7 @@ static void ask_list(struct call *call, size_t limit)
 {
     *call = (struct call){.ask.c.kind = CMD_EVENT_LIST};
     call->ask.c.event_list = hf_alloc(sizeof(struct event_list));
-    call->ask.c.event_list->limit = limit;
+    call->ask.c.event_list->query.limit = limit;
     submit(call);
 }
 
@@ -414,8 +414,8 @@ static void readers_of_one_page_share_it(void **state)
     for (int i = 0; i < N; i++) {
         const struct event_list *list = calls[i].ask.c.event_list;
         assert_ptr_equal(list, calls[i % 2].ask.c.event_list);
-        assert_int_equal(list->limit, i % 2 ? 1 : 2);
-        assert_int_equal(list->n, list->limit);
+        assert_int_equal(list->query.limit, i % 2 ? 1 : 2);
+        assert_int_equal(list->n, list->query.limit);
     }
     assert_ptr_not_equal(calls[0].ask.c.event_list, calls[1].ask.c.event_list);
     assert_ptr_not_equal(calls[1].ask.c.event_list, first->ask.c.event_list);

@@ -72,7 +72,7 @@ static void what_is_not_given_stays(void **state)
     a.c.event_change.given = EVENT_VENUE | EVENT_METADATA | EVENT_STARTS_AT;
     a.c.event_change.terms.venue = text("Arena");
     a.c.event_change.terms.metadata = text("{\"a\":1}");
-    a.c.event_change.terms.starts_at = T0_MS + HOUR_MS;
+    a.c.event_change.terms.starts_at.ms = T0_MS + HOUR_MS;
     ask_price(&a, 1, 900);
     assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
     const struct event_terms *t = a.c.event_change.after;

@@ -63,6 +63,29 @@ describe('the list of events', () => {
     await assertGood(page);
   });
 
+  it('is in the order of dates, without what is over, with the time of the venue and the reader\'s own', async () => {
+    const [evening, plain, over, sold, zone] = await Promise.all([
+      server.createEvent({ name: 'Evening', venue: 'Philharmonie', timezone: 'Europe/Berlin', starts_at: '2040-05-06T20:00:00+02:00' }),
+      server.createEvent({ name: 'Plain', starts_at: '2039-01-06T09:00:00Z' }),
+      server.createEvent({ name: 'Over', starts_at: '2020-01-01T20:00:00Z' }),
+      server.createEvent({ name: 'Sold on', timezone: 'Europe/Berlin', starts_at: '2020-01-01T20:00:00Z', sales_close_at: '2039-01-01T20:00:00Z' }),
+      server.createEvent({ name: 'Offset alone', starts_at: '2041-12-31T23:30:00+05:45' }),
+    ]);
+    const page = await open({ timezoneId: 'America/New_York' });
+    await settled(page, '5 events are on sale.');
+    const cards = await page.getByRole('listitem').allInnerTexts();
+    assert.deepEqual(cards.map((text) => text.split('\n')[0]), ['Sold on', 'Plain', 'Evening', 'Hamlet', 'Offset alone']);
+    assert.match(cards[2], /Philharmonie · Sunday, May 6, 2040 at 8:00\sPM GMT\+2 \(2:00\sPM EDT your time\)/);
+    assert.match(cards[1], /Thursday, January 6, 2039 at 4:00\sAM EST\n/, 'nothing says where it is');
+    assert.match(cards[4], /Tuesday, December 31, 2041 at 11:30\sPM GMT\+5:45 \(12:45\sPM EST your time\)/);
+    const there = await open({ locale: 'de-DE', timezoneId: 'Europe/Vienna' });
+    await there.getByText(/Philharmonie · Sonntag, 6\. Mai 2040 um 20:00 MESZ$/).waitFor();
+    await there.getByText('(bei Ihnen 18:45 MEZ)').waitFor();
+    await there.done();
+    for (const { id } of [evening, plain, over, sold, zone]) await server.post(`/v1/events/${id}/close`);
+    await assertGood(page);
+  });
+
   it('shows names as they are, whatever is in them', async () => {
     const nasty = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
     const event = await server.createEvent({ name: nasty, venue: `${nasty}"'&` });

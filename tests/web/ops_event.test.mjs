@@ -162,10 +162,15 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await terms.getByLabel('Name').fill('Gala II');
     await terms.getByLabel('Price of S in USD').fill('12.50');
     await terms.getByLabel('Sales close').fill('2040-01-31T20:00');
+    await terms.getByLabel('Time zone').fill('Europe/Berlin');
+    await terms.getByLabel('Starts').fill('2040-07-31T20:00');
+    await terms.getByLabel('Description').fill('Two parts.\nOne interval.');
     await terms.getByRole('button', { name: 'Change terms' }).click();
     await told(page, 'The terms of Gala are changed.');
-    const { name, venue, sales_close_at: closes, max_per_hold: most, sections } = await server.read(`/v1/events/${event.id}`);
+    const { name, venue, timezone, starts_at: starts, description, sales_close_at: closes, max_per_hold: most, sections } = await server.read(`/v1/events/${event.id}`);
     assert.deepEqual([name, venue, closes, most, sections[0].price], ['Gala II', null, '2040-01-31T20:00:00.000Z', 10, 1250]);
+    assert.deepEqual([timezone, starts, description], ['Europe/Berlin', '2040-07-31T20:00:00.000+02:00', 'Two parts.\nOne interval.']);
+    await page.getByText(/Jul 31, 2040, 8:00\sPM GMT\+2 \(6:00\sPM UTC your time\)/).waitFor();
     await page.getByRole('heading', { name: 'Gala II' }).waitFor();
     await act(page, page.getByRole('button', { name: 'Archive …' }), 'Archive event');
     await told(page, 'Gala II is archived.');

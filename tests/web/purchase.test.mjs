@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openBrowser, PHONE } from '../support/browser.mjs';
+import { openBrowser, PHONE, urlOf } from '../support/browser.mjs';
 import { BuyerPage, tabTo } from '../support/buyer_page.mjs';
 import { reap, start } from '../support/server.mjs';
 
@@ -61,6 +61,31 @@ describe('a purchase', () => {
     await buyer.booking();
     await buyer.assertGood();
     await assertBooked(buyer, event, 'Stalls-B-5', 'Stalls-B-6');
+  });
+
+  it('of an evening in Berlin, seen from New York and from Berlin, until it begins', async () => {
+    const fields = {
+      ...LAYOUT, venue: 'Philharmonie', venue_address: 'Herbert-von-Karajan-Str. 1', timezone: 'Europe/Berlin', starts_at: '2040-05-06T01:00:00+02:00',
+      doors_at: '2040-05-06T00:15:00+02:00', description: 'Two parts.\n<b>One</b> interval.', sales_open_at: '2039-12-01T10:00:00Z',
+    };
+    const event = await server.createEvent(fields);
+    const page = await browser.page({ timezoneId: 'America/New_York' });
+    const buyer = await BuyerPage.open(page, server, event, { ready: null });
+    await page.getByText(/^Philharmonie · Herbert-von-Karajan-Str\. 1 · Sunday, May 6, 2040 at 1:00\sAM GMT\+2 \(Saturday, May 5, 2040 at 7:00\sPM EDT your time\)$/).waitFor();
+    await page.getByText(/^Doors open on Sunday, May 6, 2040 at 12:15\sAM GMT\+2/).waitFor();
+    await page.getByText(/Sales open on Thursday, December 1, 2039 at 11:00\sAM GMT\+1 \(5:00\sAM EST your time\)\./).waitFor();
+    assert.equal(await page.getByText('Two parts.').innerText(), 'Two parts.\n<b>One</b> interval.');
+    await buyer.assertGood();
+    await page.done();
+    const there = await browser.page({ locale: 'de-DE', timezoneId: 'Europe/Berlin' });
+    await there.goto(urlOf(server, `/e/${event.id}`));
+    await there.getByText('Sonntag, 6. Mai 2040 um 01:00 MESZ', { exact: false }).waitFor();
+    await there.getByText('Einlass ist am Sonntag, 6. Mai 2040 um 00:15 MESZ.').waitFor();
+    assert.equal(await there.getByText('bei Ihnen').count(), 0);
+    assert.equal((await server.patch(`/v1/events/${event.id}`, { sales_open_at: null, starts_at: '2020-05-06T01:00:00+02:00' })).status, 200);
+    await there.reload();
+    await there.getByText('Der Verkauf ist beendet.').waitFor();
+    await there.done();
   });
 
   it('by keyboard alone', async () => {

@@ -10,7 +10,8 @@
 
 import '../seats/element.js';
 import { call, insist, Problem, Unreachable } from '../lib/api.js';
-import { countdown, moment } from '../lib/format.js';
+import { countdown } from '../lib/format.js';
+import { venueText, venueZone } from '../lib/venue_time.js';
 import { language, words } from '../texts.js';
 import { SandboxCard, StripeCard } from './card.js';
 import { byId, translate } from './dom.js';
@@ -18,6 +19,7 @@ import { Keep, Receipt } from './keep.js';
 import { Places } from './places.js';
 import { Purchase, stageOf } from './purchase.js';
 import { keptQuery, redirectStatus } from './returned.js';
+import { isBefore, isOnSale } from './sale.js';
 import { Screen } from './screen.js';
 
 const TICK_MS = 500;
@@ -70,10 +72,8 @@ function reasonOf(error) {
 const isChoosing = () => phase === 'choosing' || (phase === 'held' && !purchase.booking);
 const countOf = ({ seats, areas }) => seats.length + Object.values(areas ?? {}).reduce((sum, n) => sum + n, 0);
 
-function canBuy() {
-  const now = Date.now() + clockOffsetMs;
-  return sale.status === 'open' && !(Date.parse(sale.sales_open_at) > now) && !(Date.parse(sale.sales_close_at) <= now);
-}
+const serverNow = () => Date.now() + clockOffsetMs;
+const canBuy = () => isOnSale(sale, serverNow());
 
 function show(next) {
   phase = next;
@@ -124,7 +124,7 @@ function showAreas() { screen.showAreas(sale.max_per_hold ?? Infinity, chooseAre
 // Says why nothing can be bought, if that is so.
 function saySale() {
   if (canBuy()) return;
-  if (sale.status === 'open' && Date.parse(sale.sales_open_at) > Date.now() + clockOffsetMs) say(t('opensAt', { time: moment(sale.sales_open_at, lang) }));
+  if (sale.status === 'open' && isBefore(sale, serverNow())) say(t('opensAt', { time: venueText(t, sale.sales_open_at, venueZone(sale), lang) }));
   else say(t({ open: 'salesEnded', cancelled: 'cancelled' }[sale.status] ?? 'closed'));
 }
 

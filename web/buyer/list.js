@@ -1,9 +1,11 @@
-// The list of events on sale: what, where, when, from which price, and how many places are left.
+// The list of events on sale, in the order of dates: what, where, when, from which price, and how many places are left.
 
 import { call, insist, Unreachable } from '../lib/api.js';
-import { money, moment } from '../lib/format.js';
+import { money } from '../lib/format.js';
+import { venueText, venueZone } from '../lib/venue_time.js';
 import { language, words } from '../texts.js';
 import { byId, element, translate } from './dom.js';
+import { isBefore, isOver } from './sale.js';
 
 const PAGE = 24;
 const AT_A_TIME = 4; // requests for prices
@@ -14,14 +16,17 @@ const t = words('buyer', lang);
 let cursor = null;
 let shown = 0;
 
-function stateOf({ available, sales_open_at: opensAt }) {
-  if (Date.parse(opensAt) > Date.now()) return t('opensAt', { time: moment(opensAt, lang) });
+const timeOf = (event, at) => venueText(t, at, venueZone(event), lang);
+
+function stateOf(event) {
+  const { available, sales_open_at: opensAt } = event;
+  if (isBefore(event, Date.now())) return t('opensAt', { time: timeOf(event, opensAt) });
   return available > 0 ? t('seatsLeft', { n: available }) : t('soldOut');
 }
 
 function card(event) {
   const price = element('span', { className: 'event-price' });
-  const where = [event.venue, event.starts_at && moment(event.starts_at, lang)].filter(Boolean).join(' · ');
+  const where = [event.venue, event.starts_at && timeOf(event, event.starts_at)].filter(Boolean).join(' · ');
   const link = element('a', { href: `/e/${encodeURIComponent(event.id)}${wanted ? `?lang=${encodeURIComponent(wanted)}` : ''}` },
     element('span', { className: 'event-name' }, event.name),
     ...(where ? [element('span', { className: 'soft' }, where)] : []),
@@ -45,14 +50,12 @@ async function showPrices(cards) {
   await Promise.all(Array.from({ length: AT_A_TIME }, lane));
 }
 
-function isOnSale({ status, sales_close_at: closes }) { return status === 'open' && !(Date.parse(closes) <= Date.now()); }
-
 async function load() {
   byId('more').hidden = true;
   byId('state').textContent = t('loading');
   try {
-    const { json } = await insist('', 'GET', `/v1/events?limit=${PAGE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { attempts: 3 });
-    const cards = json.data.filter(isOnSale).map(card);
+    const { json } = await insist('', 'GET', `/v1/events?upcoming=true&limit=${PAGE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { attempts: 3 });
+    const cards = json.data.filter((event) => !isOver(event, Date.now())).map(card);
     shown += cards.length;
     cursor = json.next_cursor;
     byId('events').append(...cards.map(({ item }) => item));

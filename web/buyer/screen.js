@@ -1,6 +1,6 @@
 // What the buyer's page shows.  The markup is in event.html; this file fills it, and decides nothing.
 
-import { moment } from '../lib/format.js';
+import { venueText, venueZone } from '../lib/venue_time.js';
 import { byId, element } from './dom.js';
 
 // Are there seats that are offered only to those who ask for them?
@@ -30,10 +30,15 @@ export class Screen {
   }
 
   showSale(sale) {
-    const { name, venue, starts_at: startsAt, max_per_hold: most } = sale;
+    const { name, venue, venue_address: address, starts_at: startsAt, doors_at: doorsAt, description, max_per_hold: most } = sale;
+    const time = (at, options) => venueText(this.#t, at, venueZone(sale), this.#lang, options);
     byId('name').textContent = name;
     document.title = name;
-    byId('when').textContent = [venue, startsAt && moment(startsAt, this.#lang)].filter(Boolean).join(' · ');
+    byId('when').textContent = [venue, address, startsAt && time(startsAt)].filter(Boolean).join(' · ');
+    byId('doors').hidden = !doorsAt;
+    byId('doors').textContent = doorsAt ? this.#t('doorsAt', { time: time(doorsAt) }) : '';
+    byId('about').hidden = !description;
+    byId('about').textContent = description ?? '';
     byId('best-quantity').max = most;
     byId('best-quantity').value = Math.min(2, most);
     byId('best-accessible-field').hidden = !hasAccessible(sale);

@@ -1,6 +1,7 @@
 // What sellers and admins may do from this page.  Each function asks once in a dialog that names what will happen, does
 // it with an Idempotency-Key, tells what happened, and resolves to true if it was done.
 
+import { fromWall, venueZone, wallText } from '../lib/venue_time.js';
 import { field, h, localMoment, localText } from './dom.js';
 
 const path = (...segments) => `/v1/${segments.map(encodeURIComponent).join('/')}`;
@@ -40,19 +41,27 @@ export const cancelEvent = eventAction('cancelEvent', 'cancel', true);
 
 // The terms that the dialog offers: { name, control, read(control) }, where `read` gives the value of the API.
 function termFields(t, event) {
-  const text = (name, value) => ({ name, control: h('input', { name, maxlength: '255', autocomplete: 'off', value }), read: ({ value: now }) => now.trim() || null });
+  const zone = venueZone(event);
+  const text = (name, most = '255') => ({ name, control: h('input', { name, maxlength: most, autocomplete: 'off', value: event[name] }), read: ({ value: now }) => now.trim() || null });
+  const timezone = text('timezone', '64');
+  // At the venue: in the zone that the dialog says when it is sent.
+  const timeThere = (name) => ({
+    name, control: h('input', { name, type: 'datetime-local', step: '1', value: event[name] && wallText(Date.parse(event[name]), zone) }),
+    hint: zone && t('timeThere', { zone }), read: ({ value: now }) => (now ? fromWall(now, venueZone({ ...event, timezone: timezone.read(timezone.control) })) : null),
+  });
   const time = (name, value) => ({
     name, control: h('input', { name, type: 'datetime-local', step: '1', value: value && localText(Date.parse(value)).slice(0, 19) }),
     read: (control) => (localMoment(control) === null ? null : new Date(localMoment(control)).toISOString()),
   });
   return [
-    text('name', event.name), text('venue', event.venue), time('starts_at', event.starts_at), time('sales_open_at', event.sales_open_at),
-    time('sales_close_at', event.sales_close_at),
+    text('name'), text('venue'), text('venue_address'), timezone, timeThere('starts_at'), timeThere('doors_at'),
+    time('sales_open_at', event.sales_open_at), time('sales_close_at', event.sales_close_at), text('image', '2000'),
+    { ...text('description'), control: h('textarea', { name: 'description', rows: '4', maxlength: '2000' }, event.description ?? '') },
     {
       name: 'max_per_hold', control: h('input', { name: 'max_per_hold', type: 'number', min: '1', max: '500', value: event.max_per_hold }),
       read: (control) => Number(control.value),
     },
-  ].map((term) => ({ ...term, before: term.control.value, element: field(t(`term.${term.name}`), term.control) }));
+  ].map((term) => ({ ...term, before: term.control.value, element: field(t(`term.${term.name}`), term.control, term.hint) }));
 }
 
 // Changes the terms of an event: only what the reader changed is sent.  `prices` are those of now, by name.

@@ -16,7 +16,7 @@ function facts({ t, format, rates }, event) {
   return [
     fact(t('status'), t(`eventStatus.${event.status}`)),
     event.venue && fact(t('venue'), event.venue),
-    event.starts_at && fact(t('startsAt'), format.date(event.starts_at)),
+    event.starts_at && fact(t('startsAt'), format.startHere(event)),
     ...['available', 'held', 'booked', 'blocked'].map((name) => fact(t(name), format.number(event[name]))),
     fact(t('soldShare'), format.unit(event.capacity ? event.booked / event.capacity : 0, 'percent')),
     fact(t('soldPerMinute'), perMinute === null ? '–' : format.tenths(perMinute)),

@@ -1,6 +1,9 @@
 // Numbers, money and times as the operator's page writes them, in the reader's language.
 
 import * as format from '../lib/format.js';
+import { venueText, venueTime, venueZone } from '../lib/venue_time.js';
+
+const BRIEF = { dateStyle: 'medium', timeStyle: 'short' };
 
 // The functions below, bound to a language.  What Intl makes is costly to make and cheap to use, so each is made once.
 export function formatsFor(lang, t) {
@@ -20,7 +23,10 @@ export function formatsFor(lang, t) {
     digits: (currency) => new Intl.NumberFormat(lang, { style: 'currency', currency: currency.toUpperCase() }).resolvedOptions().maximumFractionDigits,
     list: (names) => format.list(names, lang),
     duration: (ms) => format.duration(ms, lang),
-    date: (at) => format.moment(at, lang, { dateStyle: 'medium', timeStyle: 'short' }),
+    date: (at) => format.moment(at, lang, BRIEF),
+    // When an event starts: there, and for the reader, too, if there is room.
+    start: (event) => venueTime(event.starts_at, venueZone(event), lang, BRIEF).there,
+    startHere: (event) => venueText(t, event.starts_at, venueZone(event), lang, BRIEF),
     exact: (at) => exact.format(new Date(at)), // to the millisecond
     clock: (ms) => format.moment(ms, lang, { dateStyle: 'short', timeStyle: 'medium' }),
     minute: (ms) => format.moment(ms, lang, { hour: '2-digit', minute: '2-digit' }),

@@ -40,7 +40,7 @@ function eventsTable({ t, format }, rates, onMore) {
         node: ({ id, name }) => h('a', { href: `#/events/${encodeURIComponent(id)}` }, name),
       },
       { title: t('status'), text: ({ status }) => t(`eventStatus.${status}`) },
-      { title: t('startsAt'), kind: 'time', text: ({ starts_at: at }) => (at ? format.date(at) : '–') },
+      { title: t('startsAt'), kind: 'time', text: (event) => (event.starts_at ? format.start(event) : '–') },
       number('available'), number('held'), number('booked'), number('blocked'),
       { title: t('soldShare'), kind: 'number', text: ({ booked, capacity }) => format.unit(capacity ? booked / capacity : 0, 'percent') },
       { title: t('soldPerMinute'), kind: 'number', text: (event) => (rates.perMinute(event) === null ? '–' : format.tenths(rates.perMinute(event))) },

@@ -188,6 +188,10 @@ describe('a live seat map', { concurrency: 3 }, () => {
     const legend = () => page.evaluate(() => globalThis.map.shadowRoot.querySelector('.legend').textContent);
     await until('it shows the price', async () => /\$12\.50/.test(await legend()));
     assert.equal(await notes(page), '');
+    // It is over, and the refusal tells when sales opened, too.
+    assert.equal((await files.patch(`/v1/events/${event.id}`, { sales_open_at: '2020-01-01T20:00:00Z', starts_at: '2020-01-02T20:00:00Z' })).status, 200);
+    await page.map('select', 'S-A-1');
+    await assert.rejects(page.map('hold'), /Tickets are not on sale at the moment/);
     await page.done();
   });
 });

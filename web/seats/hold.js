@@ -195,7 +195,7 @@ export function refusalOf(error, t, { name, list, seconds }) {
   const sentence = () => {
     if (code === 'seat_taken' && seats.length > 0) return t('takenSeats', { n: seats.length, seats: list(seats.map(name)) });
     if (code === 'sold_out') return t('soldOut');
-    if (code === 'event_closed') return body.sales_open_at ? t('notOpenYet') : t('closed');
+    if (code === 'event_closed') return t(Date.parse(body.sales_open_at) > Date.now() ? 'notOpenYet' : 'closed');
     if (code === 'owner_limit') return t('ownerLimit');
     if (code === 'too_many_holds') return t('tooManyHolds');
     if (code === 'booking_exists') return t('bookingExists');

@@ -17,7 +17,7 @@
 
 #define PROCESSES 4
 #define THREADS 16 /* 64 contenders */
-#define TIMES 4
+#define TIMES 2
 #define TOTAL (PROCESSES * THREADS * TIMES)
 
 struct tally {

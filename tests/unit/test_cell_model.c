@@ -346,7 +346,7 @@ static void verdicts_lines_and_fences_are_those_of_the_model(void **state)
 {
     (void)state;
     uint64_t seed = test_seed(1);
-    size_t n = test_steps(1200);
+    size_t n = test_steps(600);
     for (uint64_t i = 0; i < n; i++) {
         print_message(i ? "" : "HF_SEED=%llu\n", (unsigned long long)seed);
         begin(seed + i, i % 3 ? all_names : few_names);

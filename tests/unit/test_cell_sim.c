@@ -2,7 +2,7 @@
  * network and clock (tests/sim/cell_world.h).  Each seed is a run of a few seconds of simulated
  * time with its own misfortunes; tests/sim/cell_check.h says what is checked.
  *
- *   HF_SEEDS=N          runs N seeds (1,000)
+ *   HF_SEEDS=N          runs N seeds (500)
  *   HF_SEED=N           begins with this one; without HF_SEEDS, runs it alone
  *   HF_TRACE=1          prints the whole trace while it runs; a failing seed prints its last lines
  *   HF_CHECKS=outside   checks only what users can see */
@@ -26,7 +26,7 @@
 #include "sim/cell_check.h"
 #include "support/leaks.h"
 
-#define SEEDS 1000
+#define SEEDS 500
 
 static uint64_t seed;
 static char seed_line[64];

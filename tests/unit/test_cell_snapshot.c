@@ -108,7 +108,7 @@ static void fill_widely(struct buf *ret_bytes)
 {
     char name[16];
     fill();
-    for (int64_t i = 0; i < 500; i++) {
+    for (int64_t i = 0; i < 200; i++) {
         (void)snprintf(name, sizeof name, "n/%d/%d", (int)(i % 7), (int)i);
         acquire(1 + i % 3, name, .label = name, .agent = i % 5 ? "x" : NULL);
         acquire(1 + (i + 1) % 3, name, .label = name);

@@ -10,6 +10,9 @@ import { backend, newKey, patiently, pool, sleep, start, until } from '../suppor
 import { startUnprotected } from '../support/unprotected.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
+// The rules are the same on every back end: one server on SQLite is tried the longest.
+const rounds = (n) => (backend === 'sqlite' ? n : Math.ceil(n / 3));
+
 const holdRequest = (event, seats, headers) => encode('POST', '/v1/holds', { event, seats }, headers);
 
 describe('races for seats', () => {
@@ -19,13 +22,15 @@ describe('races for seats', () => {
   });
   after(() => server?.finish());
 
-  it('ten thousand buyers of one seat: one gets it, all others are told so', async (t) => {
+  const thousands = backend === 'sqlite' ? 10 : 3;
+  const title = 'ten thousand buyers of one seat: one gets it, all others are told so';
+  it(thousands === 10 ? title : title.replace('ten', 'three'), async (t) => {
     const event = await server.createEvent();
     const bytes = holdRequest(event.id, ['S-A-1']);
     const started = Date.now();
-    const answers = await stampede(server, 1000, 10, () => bytes);
-    t.diagnostic(`10,000 requests on 1,000 connections in ${Date.now() - started} ms`);
-    assert.deepEqual(tally(answers), { 201: 1, '409 seat_taken': 9999 });
+    const answers = await stampede(server, 1000, thousands, () => bytes);
+    t.diagnostic(`${thousands},000 requests on 1,000 connections in ${Date.now() - started} ms`);
+    assert.deepEqual(tally(answers), { 201: 1, '409 seat_taken': 1000 * thousands - 1 });
     for (const { status, json } of answers) if (status === 409) assert.deepEqual(json.seats, ['S-A-1']);
     const winner = answers.find(({ status }) => status === 201).json;
     assert.equal(assertOk(await server.get(`/v1/holds/${winner.id}`)).status, 'active');
@@ -46,7 +51,7 @@ describe('races for seats', () => {
   const owners = (answers) => answers.filter(({ status }) => status === 201).flatMap(({ json }) => json.seats);
 
   it('overlapping sets in opposite orders: all or nothing, and winners share no seat', async () => {
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < rounds(15); round++) {
       const event = await server.createEvent();
       const answers = await stampede(server, 64, 2, (index, i) => holdRequest(event.id, overlapping[(index + i + round) % overlapping.length]));
       for (const outcome of Object.keys(tally(answers))) assert.match(outcome, /^(201|409 seat_taken)$/);
@@ -87,7 +92,7 @@ describe('races for seats', () => {
   });
 
   it('fifty parallel repeats of one key: one hold, the same bytes fifty times', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(10); round++) {
       const event = await server.createEvent();
       const bytes = holdRequest(event.id, ['S-A-1', 'S-A-2'], { 'Idempotency-Key': newKey() });
       const answers = await stampede(server, 50, 1, () => bytes);
@@ -131,8 +136,7 @@ describe('races for seats', () => {
     const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 100 }] });
     const wires = await Wire.connectMany(server, 40);
     const ended = { confirmed: 0, released: 0 };
-    const rounds = backend === 'cluster' ? 20 : 50; // a cluster waits for each change on every server
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < rounds(50); round++) {
       const hold = await server.grant(event, `S-A-${round + 1}`);
       const confirm = encode('POST', `/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
       const release = encode('DELETE', `/v1/holds/${hold.id}`);

@@ -506,7 +506,7 @@ static void sweep(enum fault_call call, int code, bool forever, int step)
 }
 
 #define SWEEPS(X)                                                                                  \
-    X(any_write_may_find_the_disk_full, FAULT_WRITE, SQLITE_FULL, false, 1)                        \
+    X(any_write_may_find_the_disk_full, FAULT_WRITE, SQLITE_FULL, false, 3)                        \
     X(any_write_may_fail, FAULT_WRITE, SQLITE_IOERR_WRITE, false, 7)                               \
     X(any_sync_may_fail, FAULT_SYNC, SQLITE_IOERR_FSYNC, false, 1)                                 \
     X(any_read_may_fail, FAULT_READ, SQLITE_IOERR_READ, false, 3)                                  \

@@ -23,7 +23,7 @@ const heir = (where, name, file) => begin(where, ['run', '--timeout', '60s', '--
 describe('a signal', { concurrency: 3 }, () => {
   for (const [signal, number] of [['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1], ['SIGQUIT', 3], ['SIGUSR1', 10], ['SIGUSR2', 12]]) {
     it(`${signal} is passed on to the command's group`, async () => {
-      const wrapper = await beginRun(url, [`pass-${signal}`], `trap 'echo heard; exit 9' ${number}; while :; do sleep 0.02; done`);
+      const wrapper = await beginRun(url, [`pass-${signal}`], `trap 'echo heard; exit 9' ${number}; while :; do sleep 0.1; done`);
       wrapper.child.kill(signal);
       const { code, stdout } = await wrapper.result;
       assert.match(stdout, /heard/);
@@ -68,7 +68,7 @@ describe('the wrapper', { concurrency: 3 }, () => {
     .trim().split(' ').find((pid) => Number(pid) !== wrapper.commandPid));
 
   it('killed after its monitor: the parent-death signal ends the command', async () => {
-    const wrapper = await beginRun(url, ['orphan'], "trap 'echo heard; exit 0' TERM; trap '' HUP; while :; do sleep 0.02; done");
+    const wrapper = await beginRun(url, ['orphan'], "trap 'echo heard; exit 0' TERM; trap '' HUP; while :; do sleep 0.1; done");
     process.kill(monitorOf(wrapper), 'SIGKILL');
     await until('the wrapper knows', () => wrapper.stderr.includes('the monitor has died'));
     wrapper.child.kill('SIGKILL');
@@ -125,27 +125,27 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   };
 
   it('ends the command with SIGTERM: 76', async () => {
-    const { code, stdout, stderr } = await broken('broken-1', ['--grace', '6s'], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
+    const { code, stdout, stderr } = await broken('broken-1', ['--grace', '6s'], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.1; done");
     assert.equal(code, 76);
     assert.match(stdout, /heard/);
     assert.match(stderr, /the lock on broken-1 is lost; ending the command/);
   });
 
   it('kills a command that ignores SIGTERM, within the grace', async () => {
-    const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.02; done");
+    const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.1; done");
     assert.equal(code, 76);
     assertTook(ms, 15_000, 'the end of the command, which comes before the deadline,');
     assert.ok(isGone(wrapper.commandPid));
   });
 
   it('ends the whole group: a child of the command that ignores SIGTERM is gone before the wrapper', async () => {
-    const { code, stdout } = await broken('broken-6', ['--grace', '200ms'], "(trap '' TERM; while :; do sleep 0.02; done) & echo grandchild $!; exec sleep 20");
+    const { code, stdout } = await broken('broken-6', ['--grace', '200ms'], "(trap '' TERM; while :; do sleep 0.1; done) & echo grandchild $!; exec sleep 20");
     assert.equal(code, 76);
     assert.ok(isGone(Number(stdout.match(/grandchild (\d+)/)[1])));
   });
 
   it('kills at once with --on-loss kill', async () => {
-    const { code, stdout } = await broken('broken-3', ['--on-loss', 'kill'], "trap 'echo heard' TERM; while :; do sleep 0.02; done");
+    const { code, stdout } = await broken('broken-3', ['--on-loss', 'kill'], "trap 'echo heard' TERM; while :; do sleep 0.1; done");
     assert.equal(code, 76);
     assert.doesNotMatch(stdout, /heard/);
   });

@@ -78,7 +78,7 @@ export function renewed(url, name) {
 // Milliseconds since boot, on the clock of deadlines, with a resolution of 10 ms.
 export const uptimeMs = () => Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000;
 // A shell command that appends the seconds since boot to a file for as long as it lives.
-export const heartbeat = (file) => `while :; do cut -d' ' -f1 /proc/uptime >>${file}; sleep 0.02; done`;
+export const heartbeat = (file) => `while :; do cut -d' ' -f1 /proc/uptime >>${file}; sleep 0.05; done`;
 export const lastHeartbeatMs = (file) => Number(fs.readFileSync(file, 'utf8').trim().split('\n').at(-1)) * 1000;
 
 export { freePort, gone, isGone, sleep, until };

@@ -274,6 +274,7 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 	@HF_SEED=501 HF_SEEDS=$${HF_SEEDS:-200000} build/tests/unit/test_cell_sim
 	@HF_STEPS=10000 build/tests/unit/test_cell_model
 	@HF_SOAK=1 HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 HF_MAP_S=300 HF_HISTORY_S=1200 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' --node 'tests/history/*.test.mjs' --node 'tests/attack/*.test.mjs' --node tests/web/seats_large.test.mjs --node tests/cli/coordinators.test.mjs --node tests/cli/loss.test.mjs --node tests/cli/outage.test.mjs --node tests/cli/run.test.mjs --node tests/clients/conformance.test.mjs --node tests/server/snapshots.test.mjs --node tests/lab/locks.test.mjs --node tests/lab/race.test.mjs build
+	@HF_SOAK=1 HOLDFAST_TEST_BACKEND=cluster TEST_TIME_FACTOR=10 tests/run --programs build --node tests/race/seats.test.mjs build
 	@HOLDFAST_TEST_TLS=1 TEST_TIME_FACTOR=10 tests/run --programs build $(patsubst %,--node tests/server/%.test.mjs,$(TLS_SUITES)) build
 	@$(MAKE) fuzz SECONDS=$${HF_FUZZ_S:-450}
 	@$(MAKE) other-machine

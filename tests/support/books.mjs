@@ -67,7 +67,7 @@ function paymentDifferences(p, { booking, refunds, jobs, entry, created }) {
   if (!isConfirmed && p.received !== returned && !mayOwe) say(`its booking is not confirmed, and ${p.received - returned} has not been returned`);
   if (refunds.some(({ status }) => status === REFUND.owed) && !mayOwe) say('a refund is owed');
   if (returned > p.received) say(`received ${p.received}, returned ${returned}`);
-  for (const job of jobs) if (!isLater(job)) say(`a job of kind ${job.kind} is owed at ${Date.now()}: ${JSON.stringify(job)}`);
+  for (const job of jobs) if (!isLater(job)) say(`a job of kind ${job.kind} is owed: ${JSON.stringify(job)}`);
   if (isCurrent && booking.hold === EXPIRED && created * 1000 > booking.expires_at + BUSY_MS) say('it was created after its hold\'s end');
   return wrong;
 }

@@ -150,7 +150,7 @@ export class Client {
   constructor(urls: string | string[], options?: ClientOptions);
 
   events: {
-    list: List<Event>; create: Write<Event, EventCreate>; get: Read<Event>; change: Act<Event, Partial<EventTerms>>; plan: Read<any>;
+    list: List<Event, { upcoming?: boolean }>; create: Write<Event, EventCreate>; get: Read<Event>; change: Act<Event, Partial<EventTerms>>; plan: Read<any>;
     seats: Read<SeatsAnswer, { at?: Time }>; seat: Read<any, { seat: string; at?: Time }>; heat: Read<any, { limit?: number }>;
     stream: Follow<SeatChange>; block: Act<EventSeats, Blocked>; unblock: Act<EventSeats, Blocked>;
     close: Act<Event>; open: Act<Event>; archive: Act<Event>; cancel: Act<Event>;

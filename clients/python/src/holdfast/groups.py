@@ -73,9 +73,9 @@ def _path(kind: str, id: str, *rest: str) -> str:
 
 
 class Events(_Group):
-    def list(self, *, limit: Optional[int] = None, cursor: Optional[str] = None,
-             timeout: Seconds = None) -> Resource:
-        return self._get("/v1/events", timeout, limit=limit, cursor=cursor)
+    def list(self, *, upcoming: Optional[bool] = None, limit: Optional[int] = None,
+             cursor: Optional[str] = None, timeout: Seconds = None) -> Resource:
+        return self._get("/v1/events", timeout, upcoming=upcoming, limit=limit, cursor=cursor)
 
     def create(self, *, name: str, currency: str, idempotency_key: Key = None,
                timeout: Seconds = None, **fields: Any) -> Resource:

@@ -2,7 +2,7 @@
 // behind HTTP (bench/peer.c), with the same settings of PostgreSQL and Redis.  See rows.mjs for the shape of
 // a row.
 
-import { createEvent, createEvents, expectPost, measured, seatsOf, wrk } from './load.mjs';
+import { createEvent, createEvents, expectPost, measured, metrics, seatsOf, wrk } from './load.mjs';
 import {
   LARGE, SMALL, withoutPeer, atLeast, withPeer, check, pick, scattered, combined,
 } from './rows.mjs';
@@ -180,9 +180,14 @@ async function serversOnce(bench, nServers, nEvents) {
   const seconds = Math.min(bench.seconds, Math.floor((SHARE - from) / (warm.most * 1.5)));
   check(seconds >= 1, `${SHARE} seats do not last a second`);
   const cpuUs = () => below.cpuUs() + sum(servers.map((server) => server.cpuUs()));
-  const cpu = cpuUs();
+  const batches = async () => Promise.all(servers.map((server) => metrics(server.url)));
+  const grown = (before, after, name) => sum(after.map((read, i) => read(name) - before[i](name)));
+  const [before, cpu] = [await batches(), cpuUs()];
   const result = await generators(servers, events, from, seconds);
   result.all_cpu_us = (cpuUs() - cpu) / result.requests;
+  const after = await batches();
+  result.per_batch = grown(before, after, 'holdfast_batch_commands_sum')
+    / grown(before, after, 'holdfast_batch_commands_count');
   await Promise.all(servers.map((server) => server.stop()));
   await below.stop();
   return result;
@@ -202,9 +207,11 @@ async function several(bench) {
     line('one event', 'holds/s', 'per_second', hot, atLeast(0.8)),
     line('one event', 'p99 us', 'p99_us', hot),
     line('one event', 'all CPU us/hold', 'all_cpu_us', hot),
+    line('one event', 'holds/batch', 'per_batch', hot),
     line('three events', 'holds/s', 'per_second', spread, atLeast(1)),
     line('three events', 'p99 us', 'p99_us', spread),
     line('three events', 'all CPU us/hold', 'all_cpu_us', spread),
+    line('three events', 'holds/batch', 'per_batch', spread),
   ];
 }
 

@@ -124,9 +124,9 @@ static void put_seat(struct worker *w, int64_t seat, int64_t hold, int64_t ttl_m
         .event = SEAT_EVENT(seat), .seat = SEAT_INDEX(seat), .hold = hold, .ttl_ms = ttl_ms};
 }
 
-/* Gathers what the batch changed.  A sold seat keeps its entry until that ends by itself.  Of two
- * holds the gate believes the newer one, so where a seat passes from it to the older one, as when
- * both are booked together, its entry goes first. */
+/* Gathers what the batch changed.  A sold seat keeps its hold's entry until that ends by itself.
+ * Of two holds the gate believes the newer one, so where a seat passes from it to the older one, as
+ * when both are booked together, its entry goes first. */
 static void put_changes(struct worker *w)
 {
     const struct ledger_batch *b = &w->decision.batch;
@@ -139,7 +139,7 @@ static void put_changes(struct worker *w)
             put_seat(w, s->seat, s->hold, s->expires_at - GATE_EARLY_MS - now);
         else if (s->to == SEAT_HELD)
             put_seat(w, s->seat, 0, 0);
-        else if (s->to != SEAT_BOOKED && s->hold_before)
+        else if (s->hold_before != s->hold && s->hold_before)
             put_seat(w, s->seat, s->hold_before, 0);
     }
     int64_t first_due = atomic_load_explicit(&w->first_due_ms, memory_order_relaxed);

@@ -145,6 +145,8 @@ void command_close(struct command *c)
     buf_close(&c->key.answer);
     event_give(c->pinned);
     c->pinned = NULL;
+    event_terms_give(c->terms);
+    c->terms = NULL;
     switch (c->kind) {
     case CMD_EVENT_CREATE:
         event_def_free(c->event_create);
@@ -167,6 +169,9 @@ void command_close(struct command *c)
     case CMD_EVENT_CHANGE:
         event_terms_close(&c->event_change.terms);
         vec_close(&c->event_change.prices);
+        for (size_t i = 0; i < c->event_change.types.n; i++)
+            ticket_type_close(&c->event_change.types.v[i]);
+        vec_close(&c->event_change.types);
         event_terms_give(c->event_change.after);
         break;
     case CMD_HOLD_CREATE:
@@ -271,6 +276,13 @@ static enum verdict decide(struct command *c, struct decision *d)
     }
 }
 
+/* An answer may be rendered before the terms that this batch changes are shown. */
+static void keep_terms(struct command *c)
+{
+    event_terms_give(c->terms); /* of a batch that was taken back */
+    c->terms = c->event && c->event->terms->types.n ? event_terms_share(c->event->terms) : NULL;
+}
+
 bool command_decide(struct command *c, struct decision *d, const struct key_row *stored)
 {
     c->now = d->now;
@@ -280,6 +292,7 @@ bool command_decide(struct command *c, struct decision *d, const struct key_row 
         verdict = decide(c, d);
     if (verdict == VERDICT_DEFERRED)
         return false;
+    keep_terms(c);
     c->verdict = verdict;
     return true;
 }

@@ -252,6 +252,7 @@ static bool tell_renewals(struct told_visit *v, const struct audit_row *granted)
         told.row.item = granted->item;
         told.row.quantity = 1;
         told.row.from = told.row.to = SEAT_HELD;
+        told.row.type = granted->type;
         go_on = v->entry(v->ctx, &told);
     }
     return v->status == HF_OK && go_on;

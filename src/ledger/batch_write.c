@@ -207,7 +207,7 @@ static struct db_value areas_arg(struct ledger *l, const struct area_claim *area
 static struct db_value prices_arg(struct ledger *l, const struct price_run *runs, uint32_t n)
 {
     size_t start = l->text.len;
-    if (n == 1) /* it follows from the amount */
+    if (n == 1 && !runs->type) /* it follows from the amount */
         return db_text(NULL, 0);
     price_list_write(runs, n, &l->text);
     return db_text(l->text.data + start, l->text.len - start);

@@ -14,7 +14,7 @@
  *   TEXT     a text that is borrowed, and FIELD_len; SQL NULL is NULL
  *   OWNED    a text that ends with a NUL and is freed; SQL NULL is NULL
  *
- * SEATS, AREAS and PRICES (holds.c) and CHANNELS (terms.c) are lists as texts. */
+ * SEATS, AREAS and PRICES (holds.c), CHANNELS and TYPES (terms.c) are lists as texts. */
 #ifndef HF_LEDGER_COLUMNS_H
 #define HF_LEDGER_COLUMNS_H
 
@@ -127,6 +127,7 @@
     X(e, description,    OWNED,    description)    AND \
     X(e, metadata,       OWNED,    metadata)       AND \
     X(e, channels,       CHANNELS, channels)       AND \
+    X(e, types,          TYPES,    types)          AND \
     X(e, starts_at,      INT,      starts_at.ms)   AND \
     X(e, starts_offset,  INT,      starts_at.offset_min) AND \
     X(e, doors_at,       INT,      doors_at.ms)    AND \
@@ -146,7 +147,8 @@
     X(a, cause,    INT, )   AND X(a, before, INT, )   AND X(a, after,   INT, ) AND \
     X(a, quantity, INT, )   AND X(a, hold,   INT, )   AND X(a, booking, INT, ) AND \
     X(a, fence,    INT, )   AND X(a, until,  INT, )   AND X(a, prev,    INT, ) AND \
-    X(a, seats,    SEATS, ) AND X(a, areas,  AREAS, ) AND X(a, channel, INT, )
+    X(a, seats,    SEATS, ) AND X(a, areas,  AREAS, ) AND X(a, channel, INT, ) AND \
+    X(a, types,    TYPES, )
 /* clang-format on */
 
 /* ---- texts ---- */
@@ -161,6 +163,7 @@
 #define TYPE_AREAS "text"
 #define TYPE_PRICES "text"
 #define TYPE_CHANNELS "text"
+#define TYPE_TYPES "text"
 
 #define COLUMN_NAME(t, column, kind, field) #column
 #define COLUMN_OF(t, column, kind, field) #t "." #column
@@ -202,8 +205,8 @@ enum { HOLD_COLUMNS(COLUMN_AT, ) HOLD_COLUMNS_N };
 /* clang-format off */
 enum { BOOKING_COLUMNS(COLUMN_AT, ) BOOKING_COLUMNS_N,
        /* what BOOKING_SELECTED goes on with */
-       AT_b_hold_secret = BOOKING_COLUMNS_N, AT_b_seats, AT_b_areas, AT_b_owner, AT_b_expires_at,
-       AT_b_merged, BOOKING_SELECTED_N };
+       AT_b_hold_secret = BOOKING_COLUMNS_N, AT_b_seats, AT_b_areas, AT_b_prices, AT_b_owner,
+       AT_b_expires_at, AT_b_merged, BOOKING_SELECTED_N };
 /* clang-format on */
 enum { PAYMENT_COLUMNS(COLUMN_AT, ) PAYMENT_COLUMNS_N };
 enum { REFUND_COLUMNS(COLUMN_AT, ) REFUND_COLUMNS_N };

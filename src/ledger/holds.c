@@ -88,12 +88,13 @@ static bool places_from_row(struct db_stmt *stmt, const struct places_columns *c
     return ok;
 }
 
-/* A hold without a list of prices has places that all cost the same. */
-static void share_amount(struct db_stmt *stmt, int64_t amount, struct places *places)
+/* A hold without a list of prices, which is in that column, has places of the first type that all
+ * cost the same. */
+static void share_amount(struct db_stmt *stmt, int column, int64_t amount, struct places *places)
 {
     size_t len;
     uint32_t n = places_count(places->n_seats, places->areas, places->n_areas);
-    if (db_column_data(stmt, AT_h_prices, &len) || !n)
+    if (db_column_data(stmt, column, &len) || !n)
         return;
     places->prices[0] = (struct price_run){.price = amount / n, .n = n};
     places->n_prices = 1;
@@ -120,7 +121,7 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
     if (!places_from_row(stmt, &columns, &places))
         return damaged(err, "holds", db_column_int(stmt, AT_h_hold));
     char *next = places.texts;
-    share_amount(stmt, db_column_int(stmt, AT_h_amount), &places);
+    share_amount(stmt, AT_h_prices, db_column_int(stmt, AT_h_amount), &places);
     *row = (struct hold_row){.owned = places.prices};
     READ(HOLD_COLUMNS);
     return HF_OK;
@@ -359,7 +360,7 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
     const char *merged = db_column_data(stmt, AT_b_merged, &merged_len);
     const struct places_columns columns = {.seats = AT_b_seats,
                                            .areas = AT_b_areas,
-                                           .prices = -1,
+                                           .prices = AT_b_prices,
                                            .n_ids = merged_len / ID_DIGITS_MIN + 1,
                                            .texts_len = TEXTS_LEN(BOOKING_COLUMNS) +
                                                         text_len(stmt, AT_b_owner) + 1};
@@ -370,11 +371,13 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
         return damaged(err, "holds", key);
     }
     char *next = places.texts;
+    share_amount(stmt, AT_b_prices, db_column_int(stmt, AT_b_amount), &places);
     *row = (struct booking_row){.merged = places.ids, .n_merged = n_merged, .owned = places.prices};
     READ(BOOKING_COLUMNS);
     READ_SECRET(AT_b_hold_secret, hold_secret)
     READ_LIST(seats)
     READ_LIST(areas)
+    READ_LIST(prices)
     READ_TEXT(AT_b_owner, owner)
     READ_INT(AT_b_expires_at, expires_at)
     return HF_OK;

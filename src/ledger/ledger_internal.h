@@ -82,6 +82,9 @@ HF_MUST_USE enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, st
 size_t terms_text_max(const struct event_terms *terms);
 /* Appends EVENT_TERMS.  l->text has room for terms_text_max bytes. */
 void ledger_terms_args(struct ledger *l, const struct event_terms *row);
+/* Reads ticket types as EVENT_TERMS has them, and adds them to ret->types.  Returns false if the
+ * text is damaged. */
+bool terms_types_parse(const char *text, size_t len, struct event_terms *ret);
 /* Reads EVENT_TERMS: everything but the prices, which are columns of sections and areas. */
 void terms_from_row(struct db_stmt *stmt, struct event_terms *row);
 

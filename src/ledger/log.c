@@ -54,8 +54,9 @@ size_t log_entry_len(const struct audit_row *rows, size_t n)
     return len;
 }
 
-/* Two lists with brackets and two statuses each; a place is two numbers below 2^40 and commas. */
-size_t log_text_max(size_t n) { return 32 + n * 28; }
+/* Two lists with brackets and two statuses each; a place is two numbers below 2^40 and commas.  And
+ * one list of types of two digits, with their commas. */
+size_t log_text_max(size_t n) { return 34 + n * 31; }
 
 /* Writes the places of one kind, which stand together, as a list; SQL NULL if there are none. */
 static struct db_value list_arg(struct ledger *l, const struct audit_row *rows, size_t n,
@@ -78,6 +79,24 @@ static struct db_value list_arg(struct ledger *l, const struct audit_row *rows, 
     }
     if (l->text.len == start)
         return db_text(NULL, 0);
+    buf_char(&l->text, ']');
+    return db_text(l->text.data + start, l->text.len - start);
+}
+
+/* Writes the types of the places, or SQL NULL if all are of the first. */
+static struct db_value types_arg(struct ledger *l, const struct audit_row *rows, size_t n)
+{
+    size_t start = l->text.len, first = 0;
+    while (first < n && !rows[first].type)
+        first++;
+    if (first == n)
+        return db_text(NULL, 0);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_place(&rows[i]))
+            continue;
+        buf_char(&l->text, l->text.len == start ? '[' : ',');
+        buf_int(&l->text, rows[i].type);
+    }
     buf_char(&l->text, ']');
     return db_text(l->text.data + start, l->text.len - start);
 }
@@ -111,6 +130,7 @@ void log_put(struct ledger *l, const struct audit_row *rows, size_t n)
     ledger_arg(l, list_arg(l, rows, n, AUDIT_SEAT));
     ledger_arg(l, list_arg(l, rows, n, AUDIT_AREA));
     ledger_arg_int(l, channel_of(rows, n));
+    ledger_arg(l, types_arg(l, rows, n));
     ledger_arg(l, db_text(first->actor, first->actor ? strlen(first->actor) : 0));
 }
 
@@ -204,6 +224,26 @@ static bool expand_places(struct db_stmt *stmt, int column, enum audit_object ob
     return list.at == list.end;
 }
 
+/* Gives the places, which are the last `n` rows, their types.  Returns false if the column is
+ * damaged or is a list of another length. */
+static bool expand_types(struct db_stmt *stmt, struct audit_row *places, size_t n)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, AT_a_types, &len);
+    if (!text)
+        return true;
+    if (len < 2 || text[0] != '[' || text[len - 1] != ']')
+        return false;
+    struct log_list list = {.at = text + 1, .end = text + len - 1};
+    for (size_t i = 0; i < n; i++) {
+        int64_t type;
+        if ((i && !read_comma(&list)) || !read_number(&list, &type) || type >= TYPES_MAX)
+            return false;
+        places[i].type = (uint32_t)type;
+    }
+    return list.at == list.end;
+}
+
 bool log_expand(struct db_stmt *stmt, struct log_rows *out)
 {
     int64_t entry = db_column_int(stmt, AT_a_entry), booking = db_column_int(stmt, AT_a_booking);
@@ -237,6 +277,8 @@ bool log_expand(struct db_stmt *stmt, struct log_rows *out)
         row->booking = booking;
         row->until = 0;
     }
+    size_t first = out->list.n;
     return expand_places(stmt, AT_a_seats, AUDIT_SEAT, &next, out) &&
-           expand_places(stmt, AT_a_areas, AUDIT_AREA, &next, out) && out->list.n > before;
+           expand_places(stmt, AT_a_areas, AUDIT_AREA, &next, out) && out->list.n > before &&
+           expand_types(stmt, out->list.v + first, out->list.n - first);
 }

@@ -9,6 +9,9 @@
  *
  *   seats   [status before, status after, seat, prev, seat, prev ...]
  *   areas   [status before, status after, area, quantity, area, quantity ...]
+ *   types   [type, type ...] of each of these places, where they pass to a hold or a booking, or a
+ *           change of the hold gives them back; NULL: all are of the first ticket type.  An area
+ *           has one place in the list for each type.
  *
  * `prev` is the seq of the row before about that seat, 0 if there is none; the column `prev` is the
  * same for the hold.  What the places do not say follows from the entry: they have its time, cause,

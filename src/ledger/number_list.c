@@ -44,7 +44,14 @@ void price_list_write(const struct price_run *runs, uint32_t n, struct buf *out)
             buf_char(out, ',');
         buf_int(out, runs[i].price);
         buf_char(out, ',');
+        if (runs[i].type)
+            buf_char(out, '[');
         buf_int(out, runs[i].n);
+        if (!runs[i].type)
+            continue;
+        buf_char(out, ',');
+        buf_int(out, runs[i].type);
+        buf_char(out, ']');
     }
     buf_char(out, ']');
 }
@@ -60,6 +67,28 @@ static bool read_digits(const char **at, const char *end, int64_t max, int64_t *
     return *at > start && value <= max && (*start != '0' || *at == start + 1);
 }
 
+static bool read_char(const char **at, const char *end, char wanted)
+{
+    bool is_there = *at < end && **at == wanted;
+    *at += is_there;
+    return is_there;
+}
+
+/* Reads the places of a run, or its places and its type; the first type is not written. */
+static bool read_places(const char **at, const char *end, struct price_run *ret)
+{
+    bool is_typed = read_char(at, end, '[');
+    int64_t places, type = 0;
+    if (!read_digits(at, end, UINT32_MAX, &places))
+        return false;
+    if (is_typed && (!read_char(at, end, ',') || !read_digits(at, end, TYPES_MAX - 1, &type) ||
+                     !type || !read_char(at, end, ']')))
+        return false;
+    ret->n = (uint32_t)places;
+    ret->type = (uint32_t)type;
+    return true;
+}
+
 bool price_list_parse(const char *text, size_t len, struct price_run *runs, uint32_t *ret_n)
 {
     const char *at = text + 1, *end = text + len - 1;
@@ -67,11 +96,12 @@ bool price_list_parse(const char *text, size_t len, struct price_run *runs, uint
     if (len < 2 || text[0] != '[' || *end != ']')
         return false;
     while (at < end) {
-        int64_t price, places;
-        if ((n && *at++ != ',') || !read_digits(&at, end, INT64_MAX / 10, &price) || at == end ||
-            *at++ != ',' || !read_digits(&at, end, UINT32_MAX, &places))
+        struct price_run run;
+        if ((n && !read_char(&at, end, ',')) ||
+            !read_digits(&at, end, INT64_MAX / 10, &run.price) || !read_char(&at, end, ',') ||
+            !read_places(&at, end, &run))
             return false;
-        runs[n++] = (struct price_run){.price = price, .n = (uint32_t)places};
+        runs[n++] = run;
     }
     *ret_n = n;
     return true;
@@ -96,7 +126,7 @@ bool block_list_parse(const char *text, size_t len, struct area_blocks *ret)
     struct price_run *pairs = hf_alloc((len + 1) / 4 * sizeof *pairs + 1);
     bool is_sound = price_list_parse(text, len, pairs, &n);
     for (uint32_t i = 0; is_sound && i < n; i++) {
-        is_sound = pairs[i].price <= CHANNELS_MAX;
+        is_sound = pairs[i].price <= CHANNELS_MAX && !pairs[i].type;
         *vec_push(&ret->list) =
             (struct area_block){.channel = (uint32_t)pairs[i].price, .places = pairs[i].n};
     }

@@ -17,12 +17,16 @@ void number_list_write(const uint32_t *numbers, uint32_t n, struct buf *out);
  */
 bool number_list_parse(const char *text, size_t len, uint32_t *numbers, uint32_t *ret_n);
 
-/* The prices of a hold's places, "[price, places, price, places ...]".  Bytes that `n` runs take at
- * most: two numbers of 20 digits with their commas each. */
-#define PRICE_LIST_MAX(n) ((size_t)(n)*42 + 2)
+/* The prices of a hold's places, "[price,places,price,places ...]".  A run of another ticket type
+ * than the first has its places and its type in a list: "[6500,2,4000,[1,2]]" is two places of the
+ * first type and one of the type with the index 2.  So places of the first type are stored as they
+ * were before there were types, and a version of that time finds any other list damaged, and none
+ * wrong.  Bytes that `n` runs take at most: two numbers of 20 digits with their commas each, and
+ * "[,15]". */
+#define PRICE_LIST_MAX(n) ((size_t)(n)*47 + 2)
 void price_list_write(const struct price_run *runs, uint32_t n, struct buf *out);
 /* Reads a list into `runs`, which has room for (len + 1) / 4 of them.  Returns false if
- * price_list_write would not have written the text. */
+ * price_list_write would not have written the text, or if a type is not below TYPES_MAX. */
 bool price_list_parse(const char *text, size_t len, struct price_run *runs, uint32_t *ret_n);
 
 /* The blocked places of an area, "[channel, places, channel, places ...]"; a pair takes at most 22

@@ -69,7 +69,7 @@ static bool same_row(const struct audit_row *a, const struct audit_row *b)
            a->item == b->item && a->quantity == b->quantity && a->from == b->from &&
            a->to == b->to && a->hold == b->hold && a->booking == b->booking &&
            a->fence == b->fence && a->until == b->until && a->prev == b->prev &&
-           a->channel == b->channel;
+           a->channel == b->channel && a->type == b->type;
 }
 
 /* The rows of the batch that are about the event of its last row; they stand together. */

@@ -224,6 +224,11 @@ const char *const ledger_migrations[] = {
      "  WHERE starts_at > 0 AND sales_close_at = 0;"
      "CREATE INDEX events_starts ON events (starts_at, event);"
      "CREATE INDEX events_sales_close ON events (sales_close_at);"),
+
+    /* 12: events have ticket types (see terms.c), which the prices of holds name (number_list.h)
+       and so does the log (log.h) */
+    ("ALTER TABLE events ADD COLUMN types text;"
+     "ALTER TABLE log ADD COLUMN types text;"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -19,7 +19,7 @@
  * booked with that one. */
 #define BOOKING_SELECTED                                                                           \
     BOOKING_OWN                                                                                    \
-    ", h.secret, h.seats, h.areas, h.owner, h.expires_at,"                                         \
+    ", h.secret, h.seats, h.areas, h.prices, h.owner, h.expires_at,"                               \
     " (SELECT {joined}(CAST(m.hold AS text) || ':' || {hex(m.secret)}, ',') FROM holds m"          \
     " WHERE m.booked_with = b.booking)"
 /* What a job has to know of its payment. */

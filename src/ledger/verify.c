@@ -185,10 +185,24 @@ static void on_area(struct verifier *v, struct db_stmt *stmt)
                          (ll)blocked, (ll)capacity);
 }
 
+/* Counts the event's ticket types; SQL NULL is none. */
+static void read_types(struct verifier *v, struct db_stmt *stmt, int column)
+{
+    size_t len;
+    struct event_terms terms = {0};
+    const char *text = db_column_data(stmt, column, &len);
+    if (text && (!terms_types_parse(text, len, &terms) || !terms.types.n))
+        verify_violation(v->event.report, VERIFY_PRICES, "event %lld: its ticket types are damaged",
+                         (ll)v->event.event);
+    v->event.n_types = terms.types.n ? (uint32_t)terms.types.n : 1;
+    event_terms_close(&terms);
+}
+
 /* Channels are stored as their names, one per line. */
 static void on_status(struct verifier *v, struct db_stmt *stmt)
 {
     size_t len;
+    read_types(v, stmt, 4);
     const char *channels = db_column_data(stmt, 2, &len);
     v->event.status = small(db_column_int(stmt, 0));
     v->event.n_channels = channels != NULL;
@@ -269,6 +283,42 @@ static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint
     return !text || number_list_parse(text, len, v->list, ret_n);
 }
 
+/* Weighs the places of the row's lists by their ticket types, for h->mistyped.  Places of the first
+ * type weigh nothing, and so do those of a list that is damaged, which is reported elsewhere. */
+static void weigh_places(struct verifier *v, struct db_stmt *stmt, struct hold_state *h,
+                         const struct price_run *runs, uint32_t n_runs)
+{
+    struct price_reader r = price_reader(runs, n_runs);
+    uint32_t n, type = 0;
+    int64_t price;
+    if (!read_list(v, stmt, 5, &n))
+        return;
+    for (uint32_t i = 0; i < n && price_reader_next(&r, 1, &price, &type); i++)
+        h->mistyped += place_digest(AUDIT_SEAT, v->list[i], 1) * type;
+    if (!read_list(v, stmt, 9, &n))
+        return;
+    for (uint32_t i = 0; i + 1 < n; i += 2)
+        for (uint32_t left = v->list[i + 1], got; left; left -= got) {
+            if (!(got = price_reader_next(&r, left, &price, &type)))
+                return;
+            h->mistyped += place_digest(AUDIT_AREA, v->list[i], got) * type;
+        }
+}
+
+/* Reads the types of a hold's places, if its list of prices names any. */
+static void weigh_types(struct verifier *v, struct db_stmt *stmt, struct hold_state *h)
+{
+    size_t len;
+    uint32_t n;
+    const char *text = db_column_data(stmt, 14, &len);
+    if (!text || len < 2 || !memchr(text + 1, '[', len - 1))
+        return;
+    struct price_run *runs = hf_alloc((len + 1) / 4 * sizeof *runs + 1);
+    if (price_list_parse(text, len, runs, &n))
+        weigh_places(v, stmt, h, runs, n);
+    free(runs);
+}
+
 /* Compares the amount of a booking with that of its payment.  Only sales, and what came of them,
  * may have none. */
 static void check_paid(struct verifier *v, int64_t booking, int64_t payment, int status,
@@ -324,6 +374,7 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
                                           .amount = db_column_int(stmt, 13),
                                           .booked = db_column_int(stmt, 15),
                                           .places = n_places});
+    weigh_types(v, stmt, h);
     if (h->booking)
         check_paid(v, h->key, h->payment, h->booking, db_column_int(stmt, 15),
                    db_column_int(stmt, 18));

@@ -59,6 +59,14 @@ void verify_channel(struct event_state *e, const char *what, int64_t item, uint3
                          (ll)item, channel, e->n_channels);
 }
 
+void verify_type(struct event_state *e, const char *what, int64_t item, uint32_t type)
+{
+    if (type && type >= e->n_types)
+        verify_violation(e->report, VERIFY_PRICES,
+                         "event %lld, %s %lld: of ticket type %u, the event has %u", (ll)e->event,
+                         what, (ll)item, type, e->n_types);
+}
+
 /* ---- the log ---- */
 
 /* An event is open until the log says otherwise. */
@@ -280,6 +288,7 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
     if (h) {
         h->log_granted += (uint32_t)granted(row);
         h->ungranted -= (uint64_t)granted(row) * place_digest(AUDIT_SEAT, row->item, 1);
+        h->mistyped -= (uint64_t)granted(row) * place_digest(AUDIT_SEAT, row->item, 1) * row->type;
     }
     fold_row(row, s);
     s->status = (uint8_t)row->to;
@@ -347,6 +356,7 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
     uint64_t net = (uint64_t)granted(row) * digest;
     h->astray += is_owned(row->to) * digest - is_owned(row->from) * digest - hold_live(h) * net;
     h->ungranted -= net;
+    h->mistyped -= net * row->type;
 }
 
 /* An archived event stays so, a cancelled one can only be archived, and a change of an event's
@@ -505,6 +515,7 @@ void verify_fold(struct event_state *e, const struct audit_row *row)
         verify_violation(e->report, VERIFY_FENCE_CLOCK,
                          "event %lld, seq %lld: fence %lld, the clock's is %lld", (ll)e->event,
                          (ll)row->seq, (ll)row->fence, (ll)e->clock.fence);
+    verify_type(e, "seq", row->seq, row->type);
     e->seq = row->seq;
     e->at = row->at;
     if (row->object == AUDIT_EVENT)

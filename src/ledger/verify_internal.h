@@ -51,6 +51,7 @@ struct hold_state {
     int64_t booked_with;              /* the hold that has taken over its places; 0: none */
     uint32_t n_seats, log_granted;
     uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
+    uint64_t mistyped;  /* the same, each place times its ticket type */
     /* Digest of the area places that it has by the log, minus those it was granted if it is live.
      */
     uint64_t astray;
@@ -145,6 +146,7 @@ struct event_state {
     int64_t pruned_seq;       /* the log begins after it */
     int64_t holds_pruned_seq; /* up to here the rows of finished holds may be missing */
     uint32_t n_channels;      /* that the event names */
+    uint32_t n_types;         /* ticket types that places may have: 1 if the event names none */
     struct seat_state *seats;
     uint32_t n_seats;
     VEC(struct area_state) areas;
@@ -183,6 +185,8 @@ struct past_state *verify_past(struct event_state *e, int64_t booking, int64_t p
 struct block_state *verify_block(struct area_state *a, uint32_t channel);
 /* Reports a channel that the event does not have; `what` and `item` say whose it is. */
 void verify_channel(struct event_state *e, const char *what, int64_t item, uint32_t channel);
+/* Reports a ticket type that the event does not have; `what` and `item` say whose it is. */
+void verify_type(struct event_state *e, const char *what, int64_t item, uint32_t type);
 /* Called before the log: its first rows begin at pruned_seq, with seats that are not known, and up
  * to holds_pruned_seq it has gaps. */
 void verify_fold_begin(struct event_state *e, int64_t pruned_seq, int64_t holds_pruned_seq);

@@ -94,10 +94,14 @@ void verify_prices(struct event_state *e, const struct hold_state *h,
                          (ll)h->key, (ll)row->places, (ll)row->amount);
     if (!row->list)
         return;
-    if (!read_prices(e, row) || !add_prices(e, &sum, &places))
+    if (!read_prices(e, row) || !add_prices(e, &sum, &places)) {
         verify_violation(e->report, VERIFY_PRICES, "hold %lld: its list of prices is damaged",
                          (ll)h->key);
-    else if (e->prices.n && (sum != row->amount || places != row->places))
+        return;
+    }
+    for (size_t i = 0; i < e->prices.n; i++)
+        verify_type(e, "hold", h->key, e->prices.v[i].type);
+    if (e->prices.n && (sum != row->amount || places != row->places))
         verify_violation(e->report, VERIFY_PRICES,
                          "hold %lld: it costs %lld for %lld places, by their prices %lld for %lld",
                          (ll)h->key, (ll)row->amount, (ll)row->places, (ll)sum, (ll)places);
@@ -377,6 +381,10 @@ static void check_places(struct event_state *e, struct hold_state *h)
     else if (h->ungranted)
         verify_violation(e->report, VERIFY_HOLD_SEATS,
                          "hold %lld: lists other places than it was granted by the log",
+                         (ll)h->key);
+    else if (h->mistyped)
+        verify_violation(e->report, VERIFY_FOLD_HOLDS,
+                         "hold %lld: its places are of other ticket types than by the log",
                          (ll)h->key);
     if (h->astray)
         verify_violation(e->report, VERIFY_FOLD_HOLDS,

@@ -22,7 +22,7 @@
     X(COUNT_VENUES, "SELECT COUNT(*) FROM venues")                                                 \
     X(OLD_ROWS, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                    \
                 " WHERE event = r.event{args(event bigint)}")                                      \
-    X(STATUS, "SELECT status, pruned_seq, channels, holds_pruned_seq FROM events"                  \
+    X(STATUS, "SELECT status, pruned_seq, channels, holds_pruned_seq, types FROM events"           \
               " WHERE event = r.event{args(event bigint)}")                                        \
     X(AREAS, "SELECT area, capacity, held, booked, blocks FROM areas WHERE event = r.event"        \
              " ORDER BY area{args(event bigint)}")                                                 \

@@ -18,6 +18,10 @@
 #define BOOKINGS_PER_HOLD_MAX 20 /* attempts to pay for one hold that failed, and one more */
 #define HOLDS_PER_BOOKING_MAX 10 /* that one request may book together */
 #define CHANNELS_MAX 100         /* of an event; their numbers fit in a byte */
+#define TYPES_MAX 16             /* ticket types of an event */
+#define TYPES_TOO_MANY "types must have at most 16 entries"
+#define TYPE_ID_LEN_MAX 32
+#define TYPE_NAME_CHARS_MAX 100
 
 /* How long the answer to a request with an idempotency key is kept. */
 #define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)

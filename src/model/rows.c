@@ -131,6 +131,21 @@ void event_def_free(struct event_def *def)
 
 static char *copy_text(const char *text) { return text ? hf_strndup(text, strlen(text)) : NULL; }
 
+static struct ticket_type copy_type(const struct ticket_type *from)
+{
+    struct ticket_type copy = {.id = copy_text(from->id), .name = copy_text(from->name)};
+    for (size_t i = 0; i < from->prices.n; i++)
+        *vec_push(&copy.prices) = from->prices.v[i];
+    return copy;
+}
+
+void ticket_type_close(struct ticket_type *type)
+{
+    free(type->id);
+    free(type->name);
+    vec_close(&type->prices);
+}
+
 void event_terms_copy(const struct event_terms *from, struct event_terms *ret)
 {
     *ret = *from;
@@ -140,9 +155,12 @@ void event_terms_copy(const struct event_terms *from, struct event_terms *ret)
 #define COPY(name, bit, kind) COPY_##kind(name)
     EVENT_TERM_LIST(COPY)
     memset(&ret->prices, 0, sizeof ret->prices);
+    memset(&ret->types, 0, sizeof ret->types);
     memset(&ret->channels, 0, sizeof ret->channels);
     for (size_t i = 0; i < from->prices.n; i++)
         *vec_push(&ret->prices) = from->prices.v[i];
+    for (size_t i = 0; i < from->types.n; i++)
+        *vec_push(&ret->types) = copy_type(&from->types.v[i]);
     for (size_t i = 0; i < from->channels.n; i++)
         *vec_push(&ret->channels) = copy_text(from->channels.v[i]);
 }
@@ -155,6 +173,9 @@ void event_terms_close(struct event_terms *terms)
 #define FREE(name, bit, kind) FREE_##kind(name)
     EVENT_TERM_LIST(FREE)
     vec_close(&terms->prices);
+    for (size_t i = 0; i < terms->types.n; i++)
+        ticket_type_close(&terms->types.v[i]);
+    vec_close(&terms->types);
     for (size_t i = 0; i < terms->channels.n; i++)
         free(terms->channels.v[i]);
     vec_close(&terms->channels);
@@ -163,9 +184,23 @@ void event_terms_close(struct event_terms *terms)
 
 static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
+static int64_t type_price(const struct ticket_type *type, size_t index)
+{
+    return index < type->prices.n ? type->prices.v[index] : TYPE_PRICE_NONE;
+}
+
+static bool same_type(const struct ticket_type *a, const struct ticket_type *b)
+{
+    bool same = same_text(a->id, b->id) && same_text(a->name, b->name);
+    for (size_t i = 0; same && (i < a->prices.n || i < b->prices.n); i++)
+        same = type_price(a, i) == type_price(b, i);
+    return same;
+}
+
 bool event_terms_equal(const struct event_terms *a, const struct event_terms *b)
 {
-    bool same = a->prices.n == b->prices.n && a->channels.n == b->channels.n;
+    bool same =
+        a->prices.n == b->prices.n && a->types.n == b->types.n && a->channels.n == b->channels.n;
 #define SAME_TEXT(name) same_text(a->name, b->name)
 #define SAME_INT(name) (a->name == b->name)
 #define SAME_LOCAL(name) (a->name.ms == b->name.ms && a->name.offset_min == b->name.offset_min)
@@ -173,6 +208,8 @@ bool event_terms_equal(const struct event_terms *a, const struct event_terms *b)
     EVENT_TERM_LIST(SAME)
     for (size_t i = 0; same && i < a->prices.n; i++)
         same = a->prices.v[i] == b->prices.v[i];
+    for (size_t i = 0; same && i < a->types.n; i++)
+        same = same_type(&a->types.v[i], &b->types.v[i]);
     for (size_t i = 0; same && i < a->channels.n; i++)
         same = same_text(a->channels.v[i], b->channels.v[i]);
     return same;
@@ -210,12 +247,65 @@ const char *event_terms_conflict(const struct event_terms *terms)
     return NULL;
 }
 
+int event_terms_type(const struct event_terms *terms, const char *id, size_t len)
+{
+    for (size_t i = 0; i < terms->types.n; i++)
+        if (strlen(terms->types.v[i].id) == len && memcmp(terms->types.v[i].id, id, len) == 0)
+            return (int)i;
+    return -1;
+}
+
+int64_t event_terms_price(const struct event_terms *terms, size_t index, uint32_t type)
+{
+    int64_t price = TYPE_PRICE_NONE;
+    if (type < terms->types.n)
+        price = type_price(&terms->types.v[type], index);
+    return price == TYPE_PRICE_NONE ? terms->prices.v[index] : price;
+}
+
+bool event_terms_put_type(struct event_terms *terms, const struct ticket_type *change)
+{
+    int found = event_terms_type(terms, change->id, strlen(change->id));
+    if (found < 0 && terms->types.n == TYPES_MAX)
+        return false;
+    struct ticket_type *type = found < 0 ? vec_push(&terms->types) : &terms->types.v[found];
+    if (found < 0) {
+        type->id = copy_text(change->id);
+        type->name = copy_text(change->id);
+    }
+    if (change->name)
+        replace_text(&type->name, change->name);
+    for (size_t i = 0; i < change->prices.n; i++) {
+        if (i == type->prices.n)
+            *vec_push(&type->prices) = TYPE_PRICE_NONE;
+        if (change->prices.v[i] != TYPE_PRICE_KEPT)
+            type->prices.v[i] = change->prices.v[i];
+    }
+    return true;
+}
+
 uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len)
 {
     for (size_t i = 0; i < terms->channels.n; i++)
         if (strlen(terms->channels.v[i]) == len && memcmp(terms->channels.v[i], name, len) == 0)
             return (uint32_t)i + 1;
     return 0;
+}
+
+uint32_t price_reader_next(struct price_reader *r, uint32_t n, int64_t *ret_price,
+                           uint32_t *ret_type)
+{
+    while (r->run < r->end && r->used == r->run->n) {
+        r->run++;
+        r->used = 0;
+    }
+    if (r->run == r->end)
+        return 0;
+    uint32_t left = r->run->n - r->used, taken = n < left ? n : left;
+    *ret_price = r->run->price;
+    *ret_type = r->run->type;
+    r->used += taken;
+    return taken;
 }
 
 uint32_t area_claim_of(const struct area_claim *areas, uint32_t n, uint32_t area)

@@ -124,6 +124,18 @@ struct local_time {
     int64_t offset_min;
 };
 
+/* A ticket type: full, reduced, child.  Types are only ever added, so a type is known by its index
+ * in the terms.  The first one is that of places for which none is named, and of those that were
+ * held before the event had types.  `prices` has the index of event_terms.prices; what is not there
+ * is TYPE_PRICE_NONE. */
+#define TYPE_PRICE_NONE (-1) /* the type costs what the category or area costs */
+#define TYPE_PRICE_KEPT (-2) /* of a change: the price stays as it is */
+struct ticket_type {
+    char *id;   /* of letters, digits, `-` and `_` */
+    char *name; /* no control characters; NULL, of a change: it stays as it is */
+    VEC(int64_t) prices;
+};
+
 /* What an admin may change while the event is on sale; the layout below never changes. */
 struct event_terms {
 #define EVENT_TERM_TEXT char *
@@ -131,7 +143,8 @@ struct event_terms {
 #define EVENT_TERM_LOCAL struct local_time
 #define EVENT_TERM_MEMBER(name, bit, kind) EVENT_TERM_##kind name;
     EVENT_TERM_LIST(EVENT_TERM_MEMBER)
-    VEC(int64_t) prices;  /* of each category, then of each area; see event_def_categories */
+    VEC(int64_t) prices; /* of each category, then of each area; see event_def_categories */
+    VEC(struct ticket_type) types; /* at most TYPES_MAX */
     VEC(char *) channels; /* channel N is channels.v[N - 1]; sellers add some, none is removed */
 };
 /* Copies everything; `ret` is closed with event_terms_close. */
@@ -144,6 +157,14 @@ void event_terms_change(struct event_terms *terms, unsigned given, const struct 
 int64_t event_terms_sales_end(const struct event_terms *terms);
 /* What is wrong with the terms as a whole, as a sentence that begins with a field; NULL: nothing. */
 const char *event_terms_conflict(const struct event_terms *terms);
+/* The index of the type of that id; -1 if there is none. */
+int event_terms_type(const struct event_terms *terms, const char *id, size_t len);
+/* What a place of that type costs now; `index` is that of its category or area in terms->prices. */
+int64_t event_terms_price(const struct event_terms *terms, size_t index, uint32_t type);
+/* Changes the type of the id in `change`, or adds it behind the others.  Returns false if there is
+ * no room for another. */
+bool event_terms_put_type(struct event_terms *terms, const struct ticket_type *change);
+void ticket_type_close(struct ticket_type *type);
 /* The number of the channel of that name; 0 if there is none. */
 uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len);
 
@@ -220,12 +241,26 @@ struct event_summary {
 struct area_claim {
     uint32_t area, quantity;
 };
-/* `n` places of a hold, one after another, that cost the same.  The places of a hold are its seats
- * and then those of its areas, in the order in which it lists them. */
+/* `n` places of a hold, one after another, that are of the same type and cost the same.  The places
+ * of a hold are its seats and then those of its areas, in the order in which it lists them. */
 struct price_run {
     int64_t price;
     uint32_t n;
+    uint32_t type; /* index in event_terms.types; 0 also where the event has none */
 };
+/* Where a list of runs is being read, place by place. */
+struct price_reader {
+    const struct price_run *run, *end;
+    uint32_t used; /* places of `run` that have been read */
+};
+static inline struct price_reader price_reader(const struct price_run *runs, uint32_t n)
+{
+    return (struct price_reader){.run = runs, .end = n ? runs + n : runs};
+}
+/* Passes on up to `n` places of the same type and price; returns how many, 0 at the end.  Then
+ * *ret_price and *ret_type are untouched. */
+uint32_t price_reader_next(struct price_reader *r, uint32_t n, int64_t *ret_price,
+                           uint32_t *ret_type);
 
 /* The hold that has taken over the places of another one, since both were booked together. */
 struct hold_carrier {
@@ -281,8 +316,9 @@ struct booking_row {
     int64_t expires_at; /* of its hold */
     const uint32_t *seats;
     const struct area_claim *areas;
+    const struct price_run *prices; /* of its hold */
     const struct id *merged; /* the other holds that were booked with its own, ascending by key */
-    uint32_t n_seats, n_areas, n_merged;
+    uint32_t n_seats, n_areas, n_prices, n_merged;
     void *owned;
 };
 void booking_row_close(struct booking_row *row);
@@ -390,6 +426,8 @@ struct audit_row {
     int64_t quantity; /* 0: none */
     int from, to;     /* values of the object's own status enum */
     uint32_t channel; /* of the places, where they pass to or from SEAT_BLOCKED; 0: none */
+    uint32_t type; /* of the places, where they pass to a hold or a booking, or a change of the hold
+                      gives them back; see price_run */
     int64_t hold, booking, fence, until; /* 0: none */
     int64_t prev; /* the seq of the row before about the same seat, or the same hold; a booking that
                      is cancelled counts as a row about its hold.  0: none */

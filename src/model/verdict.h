@@ -16,6 +16,7 @@
     X(TOO_MANY_SEATS, "more places than one hold may take")                                        \
     X(NO_SUCH_EVENT, "there is no such event")                                                     \
     X(NO_SUCH_SEAT, "there is no such seat or area")                                               \
+    X(NO_SUCH_TYPE, "there is no such ticket type")                                                \
     X(NO_SUCH_HOLD, "there is no such hold")                                                       \
     X(NO_SUCH_BOOKING, "there is no such booking")                                                 \
     X(SEAT_TAKEN, "a seat is held, booked or blocked")                                             \

@@ -89,10 +89,20 @@ static struct audit_row *log_places(struct decision *d, struct event *e, enum au
     return row;
 }
 
+/* Reads on in the types of the transition's places: up to `n` places of one type. */
+static uint32_t next_type(const struct transition *t, uint32_t n, uint32_t *ret_type)
+{
+    int64_t price;
+    uint32_t got = t->types ? price_reader_next(t->types, n, &price, ret_type) : 0;
+    return got ? got : n;
+}
+
 void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,
                   const struct transition *t)
 {
     for (uint32_t i = 0; i < n; i++) {
+        uint32_t type = 0;
+        (void)next_type(t, 1, &type);
         int64_t owner = seat_hold(e, seats[i]);
         if (owner != 0 && owner != t->hold)
             continue;
@@ -101,6 +111,7 @@ void change_seats(struct decision *d, struct event *e, const uint32_t *seats, ui
         struct audit_row *row = log_places(d, e, AUDIT_SEAT, from, to, t);
         row->item = seats[i];
         row->quantity = 1;
+        row->type = type;
         if (from == SEAT_BLOCKED || to == SEAT_BLOCKED)
             row->channel = t->cause == CAUSE_BLOCK ? t->channel : seat->channel;
         change_seat(d, e, seats[i], t, row);
@@ -125,23 +136,41 @@ static struct area_write *area_write(struct decision *d, struct event *e, uint32
     return &d->batch.areas.v[area->pending - 1];
 }
 
-void change_areas(struct decision *d, struct event *e, const struct area_claim *areas, uint32_t n,
-                  enum seat_status from, const struct transition *t)
+/* Moves places of one area and type. */
+static void pass_places(struct decision *d, struct event *e, const struct area_claim *places,
+                        uint32_t type, enum seat_status from, const struct transition *t)
 {
     bool in_channel = t->channel && t->cause != CAUSE_BLOCK && t->cause != CAUSE_UNBLOCK;
     enum seat_status passes_from = in_channel && from == SEAT_AVAILABLE ? SEAT_BLOCKED : from;
     enum seat_status passes_to = in_channel && t->to == SEAT_AVAILABLE ? SEAT_BLOCKED : t->to;
+    struct area_write *write = area_write(d, e, places->area);
+    area_pass(&e->areas[places->area],
+              &(struct area_passage){places->quantity, passes_from, passes_to, t->channel});
+    write->held = e->areas[places->area].held;
+    write->booked = e->areas[places->area].booked;
+    struct audit_row *row = log_places(d, e, AUDIT_AREA, passes_from, passes_to, t);
+    row->item = places->area;
+    row->quantity = places->quantity;
+    row->type = type;
+    if (passes_from == SEAT_BLOCKED || passes_to == SEAT_BLOCKED)
+        row->channel = t->channel;
+}
+
+void change_areas(struct decision *d, struct event *e, const struct area_claim *areas, uint32_t n,
+                  enum seat_status from, const struct transition *t)
+{
     for (uint32_t i = 0; i < n; i++) {
-        struct area_write *write = area_write(d, e, areas[i].area);
-        area_pass(&e->areas[areas[i].area],
-                  &(struct area_passage){areas[i].quantity, passes_from, passes_to, t->channel});
-        write->held = e->areas[areas[i].area].held;
-        write->booked = e->areas[areas[i].area].booked;
-        struct audit_row *row = log_places(d, e, AUDIT_AREA, passes_from, passes_to, t);
-        row->item = areas[i].area;
-        row->quantity = areas[i].quantity;
-        if (passes_from == SEAT_BLOCKED || passes_to == SEAT_BLOCKED)
-            row->channel = t->channel;
+        uint32_t of_type[TYPES_MAX] = {0};
+        for (uint32_t left = areas[i].quantity, got; left; left -= got) {
+            uint32_t type = 0;
+            got = next_type(t, left, &type);
+            of_type[type] += got;
+        }
+        for (uint32_t type = 0; type < TYPES_MAX; type++) {
+            const struct area_claim places = {areas[i].area, of_type[type]};
+            if (places.quantity)
+                pass_places(d, e, &places, type, from, t);
+        }
     }
 }
 

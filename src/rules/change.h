@@ -16,6 +16,9 @@ struct transition {
     /* The channel that seats are blocked for (CAUSE_BLOCK), or that the places of the hold's areas
      * are of.  Seats return to the channel that they have come from by themselves. */
     uint32_t channel;
+    /* Types of the places, seats before areas, which change_seats and change_areas read on in.
+     * NULL: they are not told. */
+    struct price_reader *types;
 };
 
 /* Adds a row to the event's log, with the next seq and d->actor; the caller fills in what applies.
@@ -31,8 +34,8 @@ void change_seat(struct decision *d, struct event *e, uint32_t index, const stru
  * hold's own is left alone: only a ledger that was changed behind our back can have one. */
 void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,
                   const struct transition *t);
-/* Moves places of areas from one status to another, with a row of the log for each area.  With a
- * channel, SEAT_AVAILABLE stands for blocked for that channel. */
+/* Moves places of areas from one status to another, with a row of the log for each area and type.
+ * With a channel, SEAT_AVAILABLE stands for blocked for that channel. */
 void change_areas(struct decision *d, struct event *e, const struct area_claim *areas, uint32_t n,
                   enum seat_status from, const struct transition *t);
 /* Logs that a hold which has no entry in the view, or none yet, passes to another status. */

@@ -214,27 +214,116 @@ int64_t prices_sum(const struct price_run *runs, uint32_t n)
     return sum;
 }
 
-uint32_t prices_add(struct price_run *runs, uint32_t n, int64_t price, uint32_t places)
+uint32_t prices_add(struct price_run *runs, uint32_t n, struct price_run places)
 {
-    if (n && runs[n - 1].price == price) {
-        runs[n - 1].n += places;
+    if (n && runs[n - 1].price == places.price && runs[n - 1].type == places.type) {
+        runs[n - 1].n += places.n;
         return n;
     }
-    if (places)
-        runs[n++] = (struct price_run){.price = price, .n = places};
+    if (places.n)
+        runs[n++] = places;
     return n;
 }
 
-uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_seats,
-                       const struct area_claim *areas, uint32_t n_areas, struct price_run *runs)
+enum verdict decide_types(const struct event *e, const struct type_runs *types, struct shortage *s)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < n_seats; i++)
-        n = prices_add(runs, n, e->terms->prices.v[event_seat_category(e, seats[i])], 1);
-    for (uint32_t i = 0; i < n_areas; i++)
-        n = prices_add(runs, n, e->terms->prices.v[event_area_price(e, areas[i].area)],
-                       areas[i].quantity);
+    for (uint32_t i = 0; i < types->n; i++) {
+        struct type_run *run = &types->v[i];
+        int found = run->id ? event_terms_type(e->terms, run->id, run->id_len) : 0;
+        if (found < 0) {
+            s->unknown = run;
+            return VERDICT_NO_SUCH_TYPE;
+        }
+        run->type = (uint32_t)found;
+    }
+    return VERDICT_OK;
+}
+
+/* Where runs of types are being read. */
+struct type_reader {
+    const struct type_runs *runs;
+    uint32_t at, used; /* places of runs->v[at] that have been read */
+};
+
+/* Passes on up to `n` places of one type; returns how many. */
+static uint32_t next_type(struct type_reader *r, uint32_t n, uint32_t *ret_type)
+{
+    while (r->at < r->runs->n && r->used == r->runs->v[r->at].n) {
+        r->at++;
+        r->used = 0;
+    }
+    *ret_type = 0;
+    if (r->at == r->runs->n)
+        return n;
+    const struct type_run *run = &r->runs->v[r->at];
+    uint32_t left = run->n - r->used, taken = n < left ? n : left;
+    *ret_type = run->type;
+    r->used += taken;
+    return taken;
+}
+
+uint32_t decide_prices(const struct event *e, const struct hold_row *places,
+                       const struct type_runs *types, struct price_run *runs)
+{
+    struct type_reader r = {.runs = types};
+    uint32_t n = 0, type;
+    for (uint32_t i = 0; i < places->n_seats; i++) {
+        (void)next_type(&r, 1, &type);
+        int64_t price = event_terms_price(e->terms, event_seat_category(e, places->seats[i]), type);
+        n = prices_add(runs, n, (struct price_run){price, 1, type});
+    }
+    for (uint32_t i = 0; i < places->n_areas; i++)
+        for (uint32_t left = places->areas[i].quantity, got; left; left -= got) {
+            got = next_type(&r, left, &type);
+            int64_t price =
+                event_terms_price(e->terms, event_area_price(e, places->areas[i].area), type);
+            n = prices_add(runs, n, (struct price_run){price, got, type});
+        }
     return n;
+}
+
+bool row_seat_price(const struct hold_row *row, uint32_t seat, struct price_run *ret)
+{
+    struct price_reader r = price_reader(row->prices, row->n_prices);
+    for (uint32_t i = 0; i < row->n_seats; i++) {
+        int64_t price;
+        uint32_t type;
+        if (!price_reader_next(&r, 1, &price, &type))
+            return false;
+        if (row->seats[i] == seat) {
+            ret->price = price;
+            ret->type = type;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct price_reader row_area_prices(const struct hold_row *row, uint32_t area, uint32_t *ret_n)
+{
+    struct price_reader r = price_reader(row->prices, row->n_prices);
+    uint32_t before = row->n_seats, got, type;
+    int64_t price;
+    for (uint32_t i = 0; i < row->n_areas && row->areas[i].area != area; i++)
+        before += row->areas[i].quantity;
+    while (before && (got = price_reader_next(&r, before, &price, &type)))
+        before -= got;
+    *ret_n = area_claim_of(row->areas, row->n_areas, area);
+    return r;
+}
+
+void row_area_types(const struct hold_row *row, uint32_t area, uint32_t ret[TYPES_MAX])
+{
+    uint32_t n, got;
+    struct price_reader r = row_area_prices(row, area, &n);
+    memset(ret, 0, TYPES_MAX * sizeof *ret);
+    for (; n; n -= got) {
+        int64_t price;
+        uint32_t type = 0;
+        got = price_reader_next(&r, n, &price, &type);
+        got = got ? got : n; /* a row without prices */
+        ret[type] += got;
+    }
 }
 
 /* ---- resuming ---- */
@@ -255,7 +344,44 @@ static bool has_area(const struct hold *h, const struct area_claim *claim)
     return false;
 }
 
-/* Does the hold have exactly what is asked for? */
+/* The places that are asked for. */
+static struct hold_row wanted_places(const struct hold_create *op)
+{
+    return (struct hold_row){
+        .seats = op->seats, .areas = op->areas, .n_seats = op->n_seats, .n_areas = op->n_areas};
+}
+
+/* Are the places of the row, which are those that are asked for, of the same types, too?
+ * O(places^2). */
+static bool has_types(const struct event *e, const struct hold_create *op,
+                      const struct hold_row *row)
+{
+    const struct type_runs types = {op->types, op->n_types};
+    struct hold_row wanted = wanted_places(op);
+    if (!e->terms->types.n)
+        return true;
+    struct price_run *runs =
+        hf_alloc(((size_t)op->n_seats + op->n_areas + op->n_types) * sizeof *runs);
+    wanted.prices = runs;
+    wanted.n_prices = decide_prices(e, &wanted, &types, runs);
+    bool same = true;
+    for (uint32_t i = 0; same && i < op->n_seats; i++) {
+        struct price_run has = {0}, asked = {0};
+        (void)row_seat_price(row, op->seats[i], &has);
+        (void)row_seat_price(&wanted, op->seats[i], &asked);
+        same = has.type == asked.type;
+    }
+    for (uint32_t i = 0; same && i < op->n_areas; i++) {
+        uint32_t has[TYPES_MAX], asked[TYPES_MAX];
+        row_area_types(row, op->areas[i].area, has);
+        row_area_types(&wanted, op->areas[i].area, asked);
+        same = memcmp(has, asked, sizeof has) == 0;
+    }
+    free(runs);
+    return same;
+}
+
+/* Does the hold have exactly what is asked for, whatever the types? */
 static bool is_the_same(const struct hold *h, const struct hold_create *op)
 {
     if (h->n_seats != op->n_seats || h->n_areas != op->n_areas || h->channel != op->channel)
@@ -283,16 +409,16 @@ static struct hold *find_same(const struct decision *d, const struct event *e,
 }
 
 /* Looks for a live hold of the owner that has exactly this.  The view knows only a hash of its
- * owner, so its row is read for the next batch, where the labels are compared.  A hold whose label
- * is another's, or has been erased, is not looked at again: each try is about an older one, so the
- * tries end.  VERDICT_UNDECIDED: there is none. */
+ * owner and no types, so its row is read for the next batch, where labels and types are compared.
+ * A hold whose label is another's, or has been erased, or whose types differ, is not looked at
+ * again: each try is about an older one, so the tries end.  VERDICT_UNDECIDED: there is none. */
 static enum verdict resume(struct decision *d, struct event *e, struct hold_create *op)
 {
     const struct hold_row *row = &op->hold;
     struct hold *h = find_same(d, e, op, op->resumes ? op->resumes + 1 : INT64_MAX);
     if (h && h->key == op->resumes && !decide_is_unreadable(d, h->key)) {
         if (row->id.key == h->key && row->owner && row->owner_len == op->owner_len &&
-            memcmp(row->owner, op->owner, op->owner_len) == 0) {
+            memcmp(row->owner, op->owner, op->owner_len) == 0 && has_types(e, op, row)) {
             op->hold.expires_at = h->expires_at;
             return VERDICT_OK;
         }
@@ -337,10 +463,11 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
     int64_t fence = ++e->draft.fence;
     hf_check(fence < (int64_t)1 << HOLD_FENCE_BITS);
     int64_t ttl_ms = op->ttl_ms ? op->ttl_ms : e->terms->hold_ttl_ms;
+    const struct hold_row places = wanted_places(op);
+    const struct type_runs types = {op->types, op->n_types};
     free(op->prices); /* of a batch that was taken back */
-    op->prices = hf_alloc((op->n_seats + op->n_areas) * sizeof *op->prices);
-    uint32_t n_prices =
-        decide_prices(e, op->seats, op->n_seats, op->areas, op->n_areas, op->prices);
+    op->prices = hf_alloc(((size_t)op->n_seats + op->n_areas + op->n_types) * sizeof *op->prices);
+    uint32_t n_prices = decide_prices(e, &places, &types, op->prices);
     struct hold_row row = {
         .id.key = HOLD_KEY(e->def->id.key, fence),
         .event = e->def->id.key,
@@ -369,20 +496,25 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
 
 enum verdict decide_create(struct decision *d, struct event *e, struct hold_create *op)
 {
-    enum verdict verdict = op->resume ? resume(d, e, op) : VERDICT_UNDECIDED;
-    if (verdict != VERDICT_UNDECIDED)
+    const struct type_runs named = {op->types, op->n_types};
+    enum verdict verdict = decide_types(e, &named, &op->shortage);
+    if (verdict != VERDICT_OK)
+        return verdict;
+    if (op->resume && (verdict = resume(d, e, op)) != VERDICT_UNDECIDED)
         return verdict;
     if ((verdict = check_create(d, e, op)) != VERDICT_OK)
         return verdict;
     hold_row_close(&op->hold); /* one that was read to be resumed, and is another's */
     op->hold = new_hold(d, e, op);
     struct hold_row *hold = &op->hold;
+    struct price_reader types = price_reader(hold->prices, hold->n_prices);
     const struct transition held = {.to = SEAT_HELD,
                                     .cause = CAUSE_HOLD,
                                     .hold = hold->id.key,
                                     .fence = hold->fence,
                                     .until = hold->expires_at,
-                                    .channel = hold->channel};
+                                    .channel = hold->channel,
+                                    .types = e->terms->types.n ? &types : NULL};
     change_log_hold(d, e, hold, CAUSE_HOLD, HOLD_NONE, HOLD_ACTIVE);
     *vec_push(&d->batch.holds_new) = *hold;
     view_hold_add(d->view, e, hold);

@@ -242,6 +242,35 @@ static struct area_claim *areas_gained(const struct hold_row *carrier,
     return gained;
 }
 
+/* The types of what the carrier gains, seats and then areas: of each kind, the carrier's own places
+ * come first.  For free(). */
+static struct price_run *types_gained(const struct hold_row *carrier,
+                                      const struct hold_places_write *to, uint32_t *ret_n)
+{
+    size_t n_max = (size_t)to->n_seats + to->n_areas + to->n_prices + 1;
+    struct price_run *gained = hf_alloc(n_max * sizeof *gained), next = {0};
+    struct price_reader r = price_reader(to->prices, to->n_prices);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < to->n_seats; i++) {
+        next.n = price_reader_next(&r, 1, &next.price, &next.type);
+        if (i >= carrier->n_seats)
+            n = prices_add(gained, n, next);
+    }
+    for (uint32_t i = 0; i < to->n_areas; i++) {
+        uint32_t had = area_claim_of(carrier->areas, carrier->n_areas, to->areas[i].area);
+        for (uint32_t left = to->areas[i].quantity; left; left -= next.n) {
+            bool is_own = left > to->areas[i].quantity - had;
+            uint32_t most = is_own ? left - (to->areas[i].quantity - had) : left;
+            next.n = price_reader_next(&r, most, &next.price, &next.type);
+            hf_check(next.n); /* there is a price for every place */
+            if (!is_own)
+                n = prices_add(gained, n, next);
+        }
+    }
+    *ret_n = n;
+    return gained;
+}
+
 /* Moves the places of all holds of the basket to the carrier; returns its new entry in the view. */
 static struct hold *merge(struct decision *d, struct event *e, struct basket *b,
                           const struct hold_places_write *to)
@@ -251,7 +280,9 @@ static struct hold *merge(struct decision *d, struct event *e, struct basket *b,
     struct hold_row added = {.seats = to->seats + carrier->n_seats,
                              .n_seats = to->n_seats - carrier->n_seats};
     struct area_claim *areas = areas_gained(carrier, to, &added.n_areas);
+    struct price_run *types = e->terms->types.n ? types_gained(carrier, to, &added.n_prices) : NULL;
     added.areas = areas;
+    added.prices = types;
     for (size_t i = 1; i < b->n; i++)
         if (b->live[i])
             give_up(d, b, i);
@@ -259,6 +290,7 @@ static struct hold *merge(struct decision *d, struct event *e, struct basket *b,
         decide_move_places(d, e, b->live[0], carrier,
                            &(struct hold_moves){.to = to, .removed = &nothing, .added = &added});
     free(areas);
+    free(types);
     return h;
 }
 

@@ -131,7 +131,12 @@ enum verdict decide_terms(struct decision *d, struct event *e, struct event_chan
     event_terms_change(&terms, op->given, &op->terms);
     for (size_t i = 0; i < op->prices.n; i++)
         terms.prices.v[op->prices.v[i].index] = op->prices.v[i].price;
-    op->conflict = event_terms_conflict(&terms);
+    op->conflict = NULL;
+    for (size_t i = 0; i < op->types.n; i++)
+        if (!event_terms_put_type(&terms, &op->types.v[i]))
+            op->conflict = TYPES_TOO_MANY;
+    if (!op->conflict)
+        op->conflict = event_terms_conflict(&terms);
     if (op->conflict) {
         event_terms_close(&terms);
         return VERDICT_INVALID_REQUEST;

@@ -39,14 +39,28 @@ enum verdict decide_check_sales(const struct decision *d, const struct event *e,
 /* May the address, and the owner, have `more` places beside those they have? */
 enum verdict decide_check_limits(struct decision *d, struct event *e, uint64_t client,
                                  uint64_t owner, uint32_t more, struct shortage *s);
-/* Fills `runs`, which has room for one per seat and one per area, with what the places cost now;
- * returns how many runs there are. */
-uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_seats,
-                       const struct area_claim *areas, uint32_t n_areas, struct price_run *runs);
+/* The types of a claim, as a request names them. */
+struct type_runs {
+    struct type_run *v;
+    uint32_t n;
+};
+/* Finds each run's type in the event's terms.  VERDICT_NO_SUCH_TYPE: s->unknown is not there. */
+enum verdict decide_types(const struct event *e, const struct type_runs *types, struct shortage *s);
+/* Fills `runs`, which has room for one per seat, per area and per run of types, with what the
+ * row's seats and areas cost now as places of these types; returns how many runs there are. */
+uint32_t decide_prices(const struct event *e, const struct hold_row *places,
+                       const struct type_runs *types, struct price_run *runs);
 /* Adds places behind the `n` runs, which have room for one more; returns how many runs there are
  * then. */
-uint32_t prices_add(struct price_run *runs, uint32_t n, int64_t price, uint32_t places);
+uint32_t prices_add(struct price_run *runs, uint32_t n, struct price_run places);
 int64_t prices_sum(const struct price_run *runs, uint32_t n);
+/* Finds type and price of a seat in the row, whose `n` is untouched.  Returns false, and leaves
+ * *ret alone, if the row does not list the seat or does not know its price. */
+bool row_seat_price(const struct hold_row *row, uint32_t seat, struct price_run *ret);
+/* Counts the places that the row has of an area, by type. */
+void row_area_types(const struct hold_row *row, uint32_t area, uint32_t ret[TYPES_MAX]);
+/* Where the prices of the row's places of an area begin; *ret_n is how many places there are. */
+struct price_reader row_area_prices(const struct hold_row *row, uint32_t area, uint32_t *ret_n);
 
 /* ---- decide_hold.c ---- */
 
@@ -59,12 +73,14 @@ enum verdict decide_refusal_of(enum hold_status status);
 enum verdict decide_find_hold(struct decision *d, struct named_hold *named, struct hold **ret_live);
 /* Must what is asked about this hold wait until the next batch has read it? */
 bool decide_is_unreadable(const struct decision *d, int64_t hold);
-/* Puts the places of several rows together, those of the first but for what is `removed`.  They
- * cost what their rows say, and today's price if a row has no prices.  ret->prices is the memory of
- * all lists, for free(). */
+/* Puts the places of several rows together, those of the first but for what is `removed`: seats,
+ * and places of areas of the types that its prices tell.  They cost what their rows say, and what
+ * they cost now if a row has no prices.  A seat that is removed and stands in a later row, too,
+ * keeps its place.  ret->prices is the memory of all lists, for free(). */
 void decide_draft_places(const struct event *e, const struct hold_row *const *rows, size_t n_rows,
                          const struct hold_row *removed, struct hold_places_write *ret);
-/* The places that a hold has then, and the seats and areas that make the difference. */
+/* The places that a hold has then, and the seats and areas that make the difference, whose prices
+ * say which types they have; none: all are of the first. */
 struct hold_moves {
     const struct hold_places_write *to;
     const struct hold_row *removed, *added;

@@ -21,11 +21,13 @@ void decide_owner_booked(struct decision *d, struct event *e, const struct hold_
 void decide_book_places(struct decision *d, struct event *e, struct hold_row *hold,
                         enum seat_status from, enum audit_cause cause)
 {
+    struct price_reader types = price_reader(hold->prices, hold->n_prices);
     const struct transition booked = {.to = SEAT_BOOKED,
                                       .cause = cause,
                                       .hold = hold->id.key,
                                       .fence = hold->fence,
-                                      .channel = hold->channel};
+                                      .channel = hold->channel,
+                                      .types = e->terms->types.n ? &types : NULL};
     change_seats(d, e, hold->seats, hold->n_seats, &booked);
     change_areas(d, e, hold->areas, hold->n_areas, from, &booked);
     for (uint32_t i = 0; i < hold->n_seats; i++)
@@ -66,6 +68,8 @@ struct booking_row decide_new_booking(struct decision *d, const struct hold_row 
         .n_seats = hold->n_seats,
         .areas = hold->areas,
         .n_areas = hold->n_areas,
+        .prices = hold->prices,
+        .n_prices = hold->n_prices,
         .owner = hold->owner,
         .owner_len = hold->owner_len,
     };

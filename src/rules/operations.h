@@ -40,6 +40,15 @@ struct idempotency {
     struct buf answer; /* buf_close by the owner */
 };
 
+/* Ticket types of the places of a claim, its seats and then those of its areas, as a request names
+ * them: `n` places one after another.  Places behind the last run are of the first type. */
+struct type_run {
+    const char *id; /* NULL: the first type, or none where the event has none */
+    size_t id_len;
+    uint32_t n;
+    uint32_t type; /* out: its index in event_terms.types */
+};
+
 /* Why a claim on places was refused. */
 struct shortage {
     uint32_t *taken;    /* room for as many seats as are named: those that are not free */
@@ -47,9 +56,10 @@ struct shortage {
     int64_t available;  /* VERDICT_SOLD_OUT: how many places there are */
     int64_t short_area; /* VERDICT_SOLD_OUT: the area that has too few; -1: seats are short */
     int64_t limit;      /* VERDICT_TOO_MANY_SEATS, VERDICT_OWNER_LIMIT: how many there may be */
-    int64_t opens_at, closes_at; /* VERDICT_EVENT_CLOSED: when sales open and close; both 0: the
+    int64_t opens_at, closes_at;    /* VERDICT_EVENT_CLOSED: when sales open and close; both 0: the
                                     seller has closed the event */
-    bool is_early;               /* VERDICT_EVENT_CLOSED: sales have not opened yet */
+    bool is_early;                  /* VERDICT_EVENT_CLOSED: sales have not opened yet */
+    const struct type_run *unknown; /* VERDICT_NO_SUCH_TYPE: the first that the event lacks */
 };
 
 #define NO_CHANNEL UINT32_MAX /* the channel does not exist, so nothing is blocked for it */
@@ -60,7 +70,8 @@ struct hold_create {
     uint32_t *seats;                /* distinct, valid indexes, in the buyer's order; with
                                        best.quantity: room for that many, filled by the rules */
     const struct area_claim *areas; /* distinct, valid */
-    uint32_t n_seats, n_areas;
+    struct type_run *types;         /* of all places */
+    uint32_t n_seats, n_areas, n_types;
     struct best_want best; /* quantity 0: the seats are named, or none are wanted */
     int64_t ttl_ms;        /* 0: the event's hold_ttl_ms */
     uint64_t client;       /* hash of a keyless buyer's address; 0: not limited */
@@ -116,9 +127,16 @@ struct hold_change {
     struct named_hold hold; /* out: as it is afterwards */
     /* in */
     int64_t fence;
-    const uint32_t *add, *remove; /* distinct, valid indexes of seats; none is in both */
-    const struct area_claim *add_areas, *remove_areas; /* distinct, valid */
-    uint32_t n_add, n_remove, n_add_areas, n_remove_areas;
+    /* Distinct, valid indexes of seats.  The last n_retyped seats of `add` are the first of
+     * `remove`: the hold keeps them as another type, at today's price, unless they are of that type
+     * already.  No other seat is in both. */
+    const uint32_t *add, *remove;
+    /* Distinct, valid areas.  An area that is in both loses places of one type and gets places of
+     * another. */
+    const struct area_claim *add_areas, *remove_areas;
+    struct type_run *add_types;    /* of the places that are added */
+    struct type_run *remove_types; /* of the places of areas that are removed; not of seats */
+    uint32_t n_add, n_remove, n_retyped, n_add_areas, n_remove_areas, n_add_types, n_remove_types;
     bool is_seller;  /* the caller may take places of the hold's channel */
     uint64_t client; /* hash of a keyless caller's address; 0: not limited */
     /* out */
@@ -232,6 +250,7 @@ struct event_change {
     unsigned given;                  /* enum event_field */
     struct event_terms terms;        /* event_terms_close by the owner */
     VEC(struct price_change) prices; /* vec_close by the owner */
+    VEC(struct ticket_type) types; /* changed or new; each is closed, and the list, by the owner */
     /* out */
     const struct event_terms *after; /* event_terms_give by the owner; see view.h */
     enum event_status status;

@@ -3,7 +3,6 @@
 #include "view/catch_up.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "view/free_seats.h"
 #include "view/publish.h"
@@ -19,11 +18,13 @@ struct touched {
     VEC(uint32_t) areas;
     VEC(uint32_t) renewed; /* seats whose hold lasts longer; a seat may be listed twice */
     bool event;            /* the event's status or terms changed */
-    /* The hold whose places the rows being folded change, and the places that it has so far.  The
-     * list grows and shrinks as decide_change does it, so that it has the same order. */
+    /* The hold whose places the rows being folded change, and the places that it has so far.  What
+     * goes out stays in the lists until the last row, since what comes in again, as another ticket
+     * type, keeps its place: so they get the order that decide_change gives them. */
     struct hold *changing;
     VEC(uint32_t) hold_seats;
-    VEC(struct area_claim) hold_areas;
+    VEC(uint32_t) seats_out;           /* those of hold_seats that it has no longer */
+    VEC(struct area_claim) hold_areas; /* quantity 0: it has none of the area any longer */
 };
 
 /* ---- holds that get other places ---- */
@@ -32,11 +33,37 @@ static void begin_change(struct touched *t, struct hold *h)
 {
     t->changing = h;
     vec_clear(&t->hold_seats);
+    vec_clear(&t->seats_out);
     vec_clear(&t->hold_areas);
     for (uint32_t i = 0; i < h->n_seats; i++)
         *vec_push(&t->hold_seats) = h->seats[i];
     for (uint32_t i = 0; i < h->n_areas; i++)
         *vec_push(&t->hold_areas) = h->areas[i];
+}
+
+/* Returns the index of the number in the list; `n`: it is not there. */
+static size_t index_of(const uint32_t *list, size_t n, uint32_t number)
+{
+    size_t at = 0;
+    while (at < n && list[at] != number)
+        at++;
+    return at;
+}
+
+/* Takes what has gone out off the lists. */
+static void drop_out(struct touched *t)
+{
+    size_t n_seats = 0, n_areas = 0;
+    for (size_t i = 0; i < t->hold_seats.n; i++) {
+        uint32_t seat = t->hold_seats.v[i];
+        if (index_of(t->seats_out.v, t->seats_out.n, seat) == t->seats_out.n)
+            t->hold_seats.v[n_seats++] = seat;
+    }
+    for (size_t i = 0; i < t->hold_areas.n; i++)
+        if (t->hold_areas.v[i].quantity)
+            t->hold_areas.v[n_areas++] = t->hold_areas.v[i];
+    t->hold_seats.n = n_seats;
+    t->hold_areas.n = n_areas;
 }
 
 /* Puts the changed hold into the view, once its last row has been folded. */
@@ -45,6 +72,7 @@ static void end_change(struct view *v, struct touched *t)
     struct hold *before = t->changing;
     if (!before)
         return;
+    drop_out(t);
     struct hold *after = hold_with_places(before, t->hold_seats.v, (uint32_t)t->hold_seats.n,
                                           t->hold_areas.v, (uint32_t)t->hold_areas.n);
     view_hold_replace(v, before, after);
@@ -54,16 +82,15 @@ static void end_change(struct view *v, struct touched *t)
 
 static void change_seat_of(struct touched *t, uint32_t seat, bool has_it)
 {
-    size_t at = 0;
-    while (at < t->hold_seats.n && t->hold_seats.v[at] != seat)
-        at++;
-    if (has_it && at == t->hold_seats.n) {
+    bool is_listed = index_of(t->hold_seats.v, t->hold_seats.n, seat) < t->hold_seats.n;
+    size_t out = index_of(t->seats_out.v, t->seats_out.n, seat);
+    bool is_out = out < t->seats_out.n;
+    if (has_it && !is_listed)
         *vec_push(&t->hold_seats) = seat;
-    } else if (!has_it && at < t->hold_seats.n) {
-        t->hold_seats.n--;
-        memmove(&t->hold_seats.v[at], &t->hold_seats.v[at + 1],
-                (t->hold_seats.n - at) * sizeof *t->hold_seats.v);
-    }
+    else if (has_it && is_out)
+        t->seats_out.v[out] = t->seats_out.v[--t->seats_out.n];
+    else if (!has_it && is_listed && !is_out)
+        *vec_push(&t->seats_out) = seat;
 }
 
 static void change_area_of(struct touched *t, uint32_t area, int64_t more)
@@ -74,11 +101,6 @@ static void change_area_of(struct touched *t, uint32_t area, int64_t more)
     if (at == t->hold_areas.n)
         vec_push(&t->hold_areas)->area = area;
     t->hold_areas.v[at].quantity = (uint32_t)(t->hold_areas.v[at].quantity + more);
-    if (!t->hold_areas.v[at].quantity) {
-        t->hold_areas.n--;
-        memmove(&t->hold_areas.v[at], &t->hold_areas.v[at + 1],
-                (t->hold_areas.n - at) * sizeof *t->hold_areas.v);
-    }
 }
 
 /* Notes what the row gives to the changing hold or takes from it. */
@@ -351,6 +373,7 @@ bool catch_up(struct view *v, struct event *e, const struct log_since *since)
     vec_close(&touched.areas);
     vec_close(&touched.renewed);
     vec_close(&touched.hold_seats);
+    vec_close(&touched.seats_out);
     vec_close(&touched.hold_areas);
     return whole;
 }

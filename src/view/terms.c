@@ -62,6 +62,7 @@ void event_show_terms(struct event *e)
     e->shown.terms = event_terms_share(t);
     atomic_store_explicit(&e->shown.max_per_hold, (int32_t)t->max_per_hold, memory_order_relaxed);
     atomic_store_explicit(&e->shown.hold_ttl_ms, t->hold_ttl_ms, memory_order_relaxed);
+    atomic_store_explicit(&e->shown.has_types, t->types.n > 0, memory_order_relaxed);
     atomic_store_explicit(&e->shown.sales_open_at, t->sales_open_at, memory_order_relaxed);
     atomic_store_explicit(&e->shown.sales_end, event_terms_sales_end(t), memory_order_relaxed);
 }

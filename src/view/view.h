@@ -121,6 +121,7 @@ struct event_shown {
     _Atomic int32_t max_per_hold;
     _Atomic int64_t hold_ttl_ms;
     _Atomic int64_t sales_open_at, sales_end; /* 0: none */
+    _Atomic bool has_types;                   /* the terms have ticket types */
     const struct event_terms *terms;          /* under event.lock; see event_terms_take */
 };
 

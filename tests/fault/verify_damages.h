@@ -4,6 +4,11 @@
 
 #include "support/damaged_ledger.h"
 
+/* Event 1 gets two ticket types, of which all that is there is of the first. */
+#define TWO_TYPES                                                                                  \
+    "UPDATE events SET types = 'a' || char(9) || 'A' || char(9) || char(10) || 'b' || char(9) ||"  \
+    " 'B' || char(9) WHERE event = 1;"
+
 static const struct damage damages[] = {
     {"a_held_seat_whose_hold_is_gone", VERIFY_SEAT_OWNER, "I1 I11",
      "DELETE FROM holds WHERE hold = hold:1.1"},
@@ -181,12 +186,12 @@ static const struct damage damages[] = {
     {"places_given_back_by_another_hold", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.3 AND cause = 12;"
      "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, hold:3.1, 0, 1, 0, 0, NULL, "
-     "'[1,0,0,1]', 0, actor"
+     "'[1,0,0,1]', 0, actor, NULL"
      " FROM log WHERE hold = hold:3.3 AND cause = 12"},
     {"places_given_back_by_no_hold", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.3 AND cause = 12;"
      "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '[1,0,0,1]', 0,"
-     " actor FROM log WHERE hold = hold:3.3 AND cause = 12"},
+     " actor, NULL FROM log WHERE hold = hold:3.3 AND cause = 12"},
     {"a_row_about_an_area_that_is_gone", VERIFY_FOLD_AREAS, "I6 I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.1"},
     {"a_row_about_no_area_of_the_event", VERIFY_FOLD_AREAS, "I6 I11",
@@ -290,6 +295,18 @@ static const struct damage damages[] = {
      "UPDATE holds SET prices = '[1000,1,' WHERE hold = hold:4.6"},
     {"prices_beyond_all_numbers", VERIFY_PRICES, "I6",
      "UPDATE holds SET prices = '[900000000000000000,40]' WHERE hold = hold:4.6"},
+    {"a_place_of_a_ticket_type_that_the_event_does_not_have", VERIFY_PRICES, "I6 I11",
+     "UPDATE holds SET prices = '[1000,[2,1]]' WHERE hold = hold:1.1"},
+    {"a_type_in_the_log_that_the_event_does_not_have", VERIFY_PRICES, "I6",
+     "UPDATE log SET types = '[1]' WHERE hold = hold:1.4 AND cause = 4"},
+    {"a_seat_of_another_type_than_the_log_says", VERIFY_FOLD_HOLDS, "I11",
+     TWO_TYPES "UPDATE log SET types = '[1,0]' WHERE hold = hold:1.1 AND cause = 2"},
+    {"places_of_another_type_than_the_log_says", VERIFY_FOLD_HOLDS, "I11",
+     TWO_TYPES "UPDATE holds SET prices = '[1000,[2,1]]' WHERE hold = hold:1.1"},
+    {"ticket_types_of_an_event_that_are_none", VERIFY_PRICES, "I6",
+     "UPDATE events SET types = 'full' WHERE event = 1"},
+    {"types_of_more_places_than_an_entry_has", VERIFY_LOG_CHAIN, "I11",
+     "UPDATE log SET types = '[0,0]' WHERE hold = hold:1.4 AND cause = 4"},
     {"a_booking_that_cost_something_else_than_its_hold", VERIFY_PRICES, "I6",
      "UPDATE bookings SET amount = amount - 1 WHERE booking = hold:1.3"},
     {"a_cancelled_booking_without_a_time", VERIFY_FOLD_BOOKINGS, "I11",
@@ -309,7 +326,7 @@ static const struct damage damages[] = {
      "UPDATE events SET status = 2 WHERE event = 4;"
      "INSERT INTO log SELECT entry + 1, at, object, 11, 3, 2, quantity, hold, booking, fence, "
      "until,"
-     " prev, seats, areas, channel, actor FROM log WHERE entry >> 40 = 4 AND cause = 15"},
+     " prev, seats, areas, channel, actor, NULL FROM log WHERE entry >> 40 = 4 AND cause = 15"},
     {"a_change_of_terms_that_closes_the_event", VERIFY_LOG_CHAIN, "I11",
      "UPDATE log SET after = 2 WHERE entry >> 40 = 4 AND cause = 14 AND object = 1"},
     {"a_pruned_event_that_is_not_archived", VERIFY_FOLD_EVENTS, "I11",
@@ -373,7 +390,7 @@ static const struct damage damages[] = {
      "UPDATE holds SET event = 2 WHERE hold = hold:1.1"},
     {"a_log_of_no_event", VERIFY_STRAYS, "I11",
      "INSERT INTO log VALUES (7 << 40 | 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, "
-     "'open')"},
+     "'open', NULL)"},
     {"a_clock_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO event_clock VALUES (7, 0, 0, 0)"},
     {"an_event_without_a_clock", VERIFY_STRAYS, "I11", "DELETE FROM event_clock WHERE event = 2"},
 };

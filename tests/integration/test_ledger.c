@@ -266,6 +266,8 @@ static void an_event_comes_back_as_it_was_written(void **state)
     def_row(def, "A", 1);
     def_area(def, "Floor", 500, 300);
     def_area(def, "Box", 0, 1);
+    def_type(def, "full", NULL, 0);
+    def_type(def, "child", (const int64_t[]){TYPE_PRICE_NONE, TYPE_PRICE_NONE, 250, 0}, 4);
     def->terms.hold_ttl_ms = 111;
     def->terms.hold_max_ms = 222;
     def->terms.max_per_hold = 6;
@@ -313,6 +315,10 @@ static void an_event_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->areas.v[0].capacity, 300);
     assert_int_equal(got->terms.prices.v[2], 500);
     assert_int_equal(got->terms.prices.v[3], 0);
+    assert_int_equal(got->terms.types.n, 2);
+    assert_string_equal(got->terms.types.v[1].name, "child");
+    assert_int_equal(event_terms_price(&got->terms, 0, 1), 12300);
+    assert_int_equal(event_terms_price(&got->terms, 2, 1), 250);
     assert_int_equal(clock.event, key);
     assert_int_equal(clock.seq, 1); /* its creation */
     assert_int_equal(clock.fence, 0);
@@ -684,6 +690,95 @@ static void a_booking_is_read_with_its_hold_s_areas(void **state)
     assert_int_equal(row.n_seats, 1);
     assert_int_equal(row.n_areas, 0);
     booking_row_close(&row);
+}
+
+/* ---- ticket types ---- */
+
+/* Two places of the first type, one of the second, at one price; with a booking. */
+static void a_hold_and_its_booking_come_back_with_their_types(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {4, 2, 3};
+    static const struct price_run prices[] = {{1000, 2, 0}, {1000, 1, 1}}, one[] = {{1000, 3, 2}};
+    struct hf_err err = {0};
+    struct hold_row hold;
+    struct booking_row booking;
+    for (int64_t fence = 1; fence <= 2; fence++) {
+        struct hold_row *row = put_hold(fence, seats, 3, T0_MS + MINUTE_MS);
+        row->prices = fence == 1 ? prices : one;
+        row->n_prices = fence == 1 ? 2 : 1;
+        put_booking(fence);
+    }
+    put_hold(3, seats, 3, T0_MS + MINUTE_MS)->prices = &(struct price_run){1000, 3, 0};
+    lab.batch.holds_new.v[2].n_prices = 1;
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM holds WHERE prices = '[1000,2,1000,[1,1]]'"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds WHERE prices = '[1000,[3,2]]'"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds WHERE prices IS NULL"), 1);
+    int64_t key = hold_key(2);
+    ok(ledger_holds_read(lab.l, &key, 1, &hold, &err), &err);
+    assert_int_equal(hold.n_prices, 1);
+    assert_int_equal(hold.prices[0].type, 2);
+    hold_row_close(&hold);
+    ok(ledger_booking_read(lab.l, hold_key(1), &booking, &err), &err);
+    assert_int_equal(booking.n_prices, 2);
+    assert_int_equal(booking.prices[0].n, 2);
+    assert_int_equal(booking.prices[1].type, 1);
+    booking_row_close(&booking);
+}
+
+/* An entry of the log, whose places are a held seat of the first type, one of the second, and five
+ * places of an area as two types. */
+static void the_log_comes_back_with_its_types(void **state)
+{
+    (void)state;
+    static const struct {
+        enum audit_object object;
+        int64_t item, quantity;
+        uint32_t type;
+    } rows[] = {{AUDIT_HOLD, -1, 7, 0},
+                {AUDIT_SEAT, 3, 1, 0},
+                {AUDIT_SEAT, 4, 1, 1},
+                {AUDIT_AREA, 1, 2, 0},
+                {AUDIT_AREA, 1, 3, 15}};
+    struct audit_entry entries[8];
+    struct hf_err err = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < 5; i++) {
+        struct audit_row *row = vec_push(&lab.batch.audit);
+        *row = (struct audit_row){.event = lab.event,
+                                  .seq = 2 + (int64_t)i,
+                                  .at = T0_MS,
+                                  .object = rows[i].object,
+                                  .cause = CAUSE_HOLD,
+                                  .item = rows[i].item,
+                                  .quantity = rows[i].quantity,
+                                  .to = i ? (int)SEAT_HELD : (int)HOLD_ACTIVE,
+                                  .type = rows[i].type,
+                                  .hold = hold_key(1),
+                                  .fence = 1,
+                                  .until = T0_MS + MINUTE_MS};
+    }
+    put_audit(7, 6); /* another entry, of the first type */
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM log WHERE types = '[0,1,0,15]'"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM log WHERE types IS NULL"), 2); /* the creation */
+    const struct audit_query query = {.event = lab.event, .after = 1, .limit = 8};
+    ok(ledger_audit_read(lab.l, &query, entries, &n, &err), &err);
+    assert_int_equal(n, 6);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(entries[i].row.object, rows[i].object);
+        assert_int_equal(entries[i].row.quantity, rows[i].quantity);
+        assert_int_equal(entries[i].row.type, rows[i].type);
+    }
+    static const char *const damaged[] = {"[0,1,0]", "[0,1,0,15,0]", "[0,1,0,16]", "0,1,0,15"};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "UPDATE log SET types = '%s' WHERE types IS NOT NULL",
+                 damaged[i]);
+        script(sql);
+        assert_int_equal(ledger_audit_read(lab.l, &query, entries, &n, &err), HF_INTERNAL);
+    }
 }
 
 static void a_damaged_list_of_areas_is_an_error_and_not_a_hold(void **state)
@@ -1546,7 +1641,7 @@ static void a_lost_change_of_terms_is_found_by_its_row_of_the_log(void **state)
 /* The hold of fence 1 gets another seat and the next fence. */
 static void lost_places(struct lost *lost, int64_t fence, const uint32_t *seats, uint32_t n)
 {
-    static const struct price_run prices[] = {{1000, 1}, {1000, 1}, {1000, 1}};
+    static const struct price_run prices[] = {{1000, 1, 0}, {1000, 1, 0}, {1000, 1, 0}};
     memset(lost, 0, sizeof *lost);
     *vec_push(&lost->batch.holds) = (struct hold_write){.hold = hold_key(1),
                                                         .fence_before = fence - 1,
@@ -1807,6 +1902,8 @@ int main(void)
         claim(a_booking_is_read_with_its_hold_s_seats),
         claim(a_hold_comes_back_with_its_areas_and_its_address),
         claim(a_booking_is_read_with_its_hold_s_areas),
+        claim(a_hold_and_its_booking_come_back_with_their_types),
+        claim(the_log_comes_back_with_its_types),
         claim(a_damaged_list_of_areas_is_an_error_and_not_a_hold),
         claim(an_event_s_state_is_its_status_and_its_counters),
         claim(an_area_with_other_counters_is_a_surprise),

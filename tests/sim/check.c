@@ -45,20 +45,46 @@ static struct folded_hold *folded_hold(const struct fold *f, int64_t key)
 
 /* ---- the places of holds ---- */
 
+static uint32_t find_seat(const struct folded_hold *hold, uint32_t seat)
+{
+    uint32_t at = 0;
+    while (at < hold->n_seats && hold->seats[at] != seat)
+        at++;
+    return at;
+}
+
+/* A seat that a change takes out and puts in again, as another ticket type, keeps its place. */
 static void give_seat(struct folded_hold *hold, uint32_t seat)
 {
-    assert_in_range(hold->n_seats, 0, FOLDED_SEATS_MAX - 1);
-    hold->seats[hold->n_seats++] = seat;
+    uint32_t at = find_seat(hold, seat);
+    assert_in_range(at, 0, FOLDED_SEATS_MAX - 1);
+    assert_true(at == hold->n_seats || hold->is_out[at]);
+    hold->seats[at] = seat;
+    hold->is_out[at] = false;
+    hold->n_seats += at == hold->n_seats;
 }
 
 static void take_seat(struct folded_hold *hold, uint32_t seat)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < hold->n_seats; i++)
-        if (hold->seats[i] != seat)
-            hold->seats[kept++] = hold->seats[i];
-    assert_int_equal(kept + 1, hold->n_seats); /* it had the seat */
-    hold->n_seats = kept;
+    uint32_t at = find_seat(hold, seat);
+    assert_true(at < hold->n_seats && !hold->is_out[at]); /* it had the seat */
+    hold->is_out[at] = true;
+}
+
+/* Takes off the lists what the last change has taken out. */
+static void drop_out(struct folded_hold *hold)
+{
+    uint32_t n_seats = 0, n_areas = 0;
+    for (uint32_t i = 0; i < hold->n_seats; i++) {
+        if (!hold->is_out[i])
+            hold->seats[n_seats++] = hold->seats[i];
+        hold->is_out[i] = false;
+    }
+    for (uint32_t i = 0; i < hold->n_areas; i++)
+        if (hold->areas[i].quantity)
+            hold->areas[n_areas++] = hold->areas[i];
+    hold->n_seats = n_seats;
+    hold->n_areas = n_areas;
 }
 
 static void change_area(struct folded_hold *hold, uint32_t area, int64_t more)
@@ -73,11 +99,6 @@ static void change_area(struct folded_hold *hold, uint32_t area, int64_t more)
     int64_t quantity = hold->areas[at].quantity + more;
     assert_true(quantity >= 0);
     hold->areas[at].quantity = (uint32_t)quantity;
-    if (quantity)
-        return;
-    hold->n_areas--;
-    for (; at < hold->n_areas; at++)
-        hold->areas[at] = hold->areas[at + 1];
 }
 
 /* A hold gets its places when it is made, and other ones when it is changed; whatever becomes of it
@@ -248,6 +269,7 @@ static void fold_hold(struct fold *f, const struct audit_row *row)
         hold = vec_push(&f->holds);
         hold->key = row->hold;
     }
+    drop_out(hold);
     assert_int_equal(hold->status, row->from);
     bool is_grant =
         row->cause == CAUSE_HOLD || row->cause == CAUSE_CHANGE || row->cause == CAUSE_RESCUE;
@@ -319,6 +341,8 @@ static void fold_to(struct fold *f, const struct sim_event *e, int64_t seq)
     assert_true(seq <= (int64_t)e->log.n);
     while (f->seq < seq)
         fold_row(f, &e->log.v[f->seq]);
+    for (size_t i = 0; i < f->holds.n; i++)
+        drop_out(&f->holds.v[i]);
 }
 
 void fold_log(struct fold *f, const struct sim_ledger *ledger)
@@ -372,6 +396,7 @@ static void check_prices(const struct hold_row *row)
         assert_true(row->prices[i].n > 0);
         n += row->prices[i].n;
         sum += row->prices[i].price * row->prices[i].n;
+        assert_in_range(row->prices[i].type, 0, TYPES_MAX - 1);
     }
     assert_int_equal(n, places_count(row->n_seats, row->areas, row->n_areas));
     assert_int_equal(sum, row->amount);

@@ -26,6 +26,7 @@ struct folded_hold {
     bool is_capturing; /* the pending booking has its places, and its money is captured */
     /* its places, in the order in which it got them */
     uint32_t seats[FOLDED_SEATS_MAX], n_seats;
+    bool is_out[FOLDED_SEATS_MAX]; /* the change being folded takes the seat out, for now */
     struct area_claim areas[ASK_AREAS_MAX];
     uint32_t n_areas;
     uint32_t area_channel; /* that the places of its areas are blocked for otherwise; 0: none */

@@ -13,6 +13,18 @@ static const struct known_hold *any_hold(struct run *r)
     return &r->holds.v[r->holds.n - 1 - below(r, (uint32_t)recent)];
 }
 
+static const char *const types[] = {"full", "reduced", "child"}; /* of every event */
+
+/* NULL: none is named. */
+static const char *any_type(struct run *r) { return one_in(r, 4) ? NULL : types[below(r, 3)]; }
+
+/* Ticket types of a hold's places, or of those that a change adds. */
+static void name_types(struct run *r, struct ask *ask)
+{
+    for (uint32_t i = 0; i < 3 && !one_in(r, 3); i++)
+        ask_type(ask, one_in(r, 50) ? "unknown" : any_type(r), 1 + below(r, 3));
+}
+
 /* Distinct seats that stand side by side. */
 static void fill_create(struct run *r, struct ask *ask, struct event *e)
 {
@@ -32,6 +44,7 @@ static void fill_create(struct run *r, struct ask *ask, struct event *e)
     if (one_in(r, 3))
         ask->c.create.channel = below(r, (uint32_t)e->terms->channels.n + 1);
     ask->c.create.ttl_ms = 1000 + below(r, 2 * DEF_TTL_MS);
+    name_types(r, ask);
 }
 
 /* A seller asks for exactly what an owner holds, or held a moment ago. */
@@ -52,6 +65,8 @@ static bool fill_resume(struct run *r, struct server *s, struct ask *ask)
             ask_owner(ask, random_owners[i]);
     ask->c.create.channel = row->channel;
     ask->c.create.resume = true;
+    for (uint32_t i = 0; i < row->n_prices && !one_in(r, 4); i++) /* all of them, mostly */
+        ask_type(ask, types[row->prices[i].type], row->prices[i].n);
     return true;
 }
 
@@ -69,7 +84,12 @@ static void fill_change(struct run *r, struct server *s, struct ask *ask,
         seats[i] = first + i;
     if (one_in(r, 2))
         ask_add_n(ask, seats, n);
-    for (uint32_t i = 0, n_out = 0; i < row->n_seats && n_out < SEATS_MAX; i++)
+    bool retypes = row->n_seats && one_in(r, 3);
+    uint32_t kept = retypes ? row->seats[below(r, row->n_seats)] : 0;
+    if (retypes && (!ask->c.change.n_add || kept < first || kept >= first + n))
+        ask_retype(ask, kept);
+    name_types(r, ask);
+    for (uint32_t i = 0, n_out = 0; !retypes && i < row->n_seats && n_out < SEATS_MAX; i++)
         if (one_in(r, 3) &&
             (!ask->c.change.n_add || row->seats[i] < first || row->seats[i] >= first + n)) {
             seats[n_out++] = row->seats[i];
@@ -81,6 +101,8 @@ static void fill_change(struct run *r, struct server *s, struct ask *ask,
         else if (one_in(r, 4))
             ask_remove_area(ask, i, 1 + below(r, 2));
     }
+    for (uint32_t i = 0; i < 2 && one_in(r, 2); i++)
+        ask_remove_type(ask, any_type(r), 1);
 }
 
 /* A hold of one seat under a key: a new one, or one that was used before. */

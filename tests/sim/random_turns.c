@@ -339,6 +339,9 @@ static void run_open(struct run *r, uint64_t seed)
         struct event_def *def = def_hall(4, 6);
         def_area(def, "Floor", 500, 6);
         def_area(def, "Terrace", 700, 5);
+        def_type(def, "full", NULL, 0);
+        def_type(def, "reduced", (const int64_t[]){1200, 200}, 2);
+        def_type(def, "child", (const int64_t[]){TYPE_PRICE_NONE, 0, 100}, 3);
         def->terms.max_per_owner = i == 0 ? OWNER_LIMIT : 0;
         def->terms.hold_ttl_ms = 3 * DEF_TTL_MS; /* time to pay */
         def->terms.hold_max_ms = 3 * DEF_MAX_MS;

@@ -191,10 +191,14 @@ struct booking_row sim_booking_copy(const struct booking_row *row, const struct 
     struct booking_row copy = *row;
     size_t seats_size = places->n_seats * sizeof *places->seats;
     size_t areas_size = places->n_areas * sizeof *places->areas;
+    size_t prices_size = places->n_prices * sizeof *places->prices;
     size_t merged_size = row->n_merged * sizeof *row->merged;
-    char *next = copy.owned = hf_alloc(merged_size + seats_size + areas_size + row->reference_len +
-                                       row->reason_len + places->owner_len + row->email_len + 4);
+    char *next = copy.owned =
+        hf_alloc(merged_size + prices_size + seats_size + areas_size + row->reference_len +
+                 row->reason_len + places->owner_len + row->email_len + 4);
     copy.merged = put(&next, row->merged, merged_size);
+    copy.prices = put(&next, places->prices, prices_size);
+    copy.n_prices = places->n_prices;
     memcpy(copy.hold_secret, places->id.secret, ID_SECRET_SIZE);
     copy.n_seats = places->n_seats;
     copy.n_areas = places->n_areas;

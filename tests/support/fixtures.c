@@ -87,6 +87,21 @@ void def_area(struct event_def *def, const char *name, int64_t price, int64_t ca
     area->capacity = capacity;
 }
 
+static struct ticket_type type_of(const char *id, const int64_t *prices, size_t n)
+{
+    struct ticket_type type = {.id = copy(id)};
+    for (size_t i = 0; i < n; i++)
+        *vec_push(&type.prices) = prices[i];
+    return type;
+}
+
+void def_type(struct event_def *def, const char *id, const int64_t *prices, size_t n)
+{
+    struct ticket_type type = type_of(id, prices, n);
+    assert_true(event_terms_put_type(&def->terms, &type));
+    ticket_type_close(&type);
+}
+
 struct event_def *def_hall(uint32_t rows, uint32_t seats_per_row)
 {
     struct event_def *def = def_new("Hall");
@@ -224,6 +239,34 @@ void ask_remove_area(struct ask *a, uint32_t area, uint32_t quantity)
     a->removed_areas[a->c.change.n_remove_areas++] = (struct area_claim){area, quantity};
 }
 
+static void put_type(struct type_run *runs, uint32_t *n_runs, const char *id, uint32_t n)
+{
+    assert_in_range(*n_runs, 0, ASK_TYPES_MAX - 1);
+    runs[(*n_runs)++] = (struct type_run){.id = id, .id_len = id ? strlen(id) : 0, .n = n};
+}
+
+void ask_type(struct ask *a, const char *id, uint32_t n)
+{
+    bool creates = a->c.kind == CMD_HOLD_CREATE;
+    *(creates ? &a->c.create.types : &a->c.change.add_types) = a->types;
+    put_type(a->types, creates ? &a->c.create.n_types : &a->c.change.n_add_types, id, n);
+}
+
+void ask_remove_type(struct ask *a, const char *id, uint32_t n)
+{
+    a->c.change.remove_types = a->removed_types;
+    put_type(a->removed_types, &a->c.change.n_remove_types, id, n);
+}
+
+void ask_retype(struct ask *a, uint32_t seat)
+{
+    assert_int_equal(a->c.change.n_remove, a->c.change.n_retyped);
+    assert_in_range(a->c.change.n_add, 0, SEATS_INLINE - 1);
+    a->seats[a->c.change.n_add++] = seat;
+    a->removed[a->c.change.n_remove++] = seat;
+    a->c.change.n_retyped++;
+}
+
 void ask_cancel(struct ask *a, struct event *e, const struct id *booking)
 {
     ask_begin(a, CMD_BOOKING_CANCEL, e);
@@ -268,6 +311,11 @@ void ask_terms(struct ask *a, struct event *e) { ask_begin(a, CMD_EVENT_CHANGE, 
 void ask_price(struct ask *a, uint32_t index, int64_t price)
 {
     *vec_push(&a->c.event_change.prices) = (struct price_change){index, price};
+}
+
+void ask_new_type(struct ask *a, const char *id, const int64_t *prices, size_t n)
+{
+    *vec_push(&a->c.event_change.types) = type_of(id, prices, n);
 }
 
 void ask_event(struct ask *a, enum command_kind kind, struct event *e) { ask_begin(a, kind, e); }

@@ -44,12 +44,15 @@ struct event_def *def_new(const char *name);
 void def_section(struct event_def *def, const char *name, const char *tier, int64_t price);
 void def_row(struct event_def *def, const char *name, uint32_t seats); /* of the last section */
 void def_area(struct event_def *def, const char *name, int64_t price, int64_t capacity);
+/* A ticket type, of which `prices` are the first n, in the order of def->terms.prices. */
+void def_type(struct event_def *def, const char *id, const int64_t *prices, size_t n);
 /* Section "A" at 2500 with rows "1", "2" ... */
 struct event_def *def_hall(uint32_t rows, uint32_t seats_per_row);
 
 /* ---- commands ---- */
 
 #define ASK_AREAS_MAX 4
+#define ASK_TYPES_MAX (SEATS_INLINE + TYPES_MAX)
 struct ask {
     struct command c;
     uint32_t seats[SEATS_INLINE], taken[SEATS_INLINE];
@@ -57,6 +60,7 @@ struct ask {
     /* of a change: what is taken out of the hold */
     uint32_t removed[SEATS_INLINE];
     struct area_claim removed_areas[ASK_AREAS_MAX];
+    struct type_run types[ASK_TYPES_MAX], removed_types[ASK_TYPES_MAX];
 };
 void ask_create_n(struct ask *a, struct event *e, const uint32_t *seats, uint32_t n);
 #define ask_create(a, e, ...)                                                                      \
@@ -97,6 +101,14 @@ void ask_remove_n(struct ask *a, const uint32_t *seats, uint32_t n);
     ask_remove_n((a), (const uint32_t[]){__VA_ARGS__},                                             \
                  sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 void ask_remove_area(struct ask *a, uint32_t area, uint32_t quantity);
+/* The ticket type of the next `n` places of a hold, or of those that a change adds: first the
+ * seats, then the places of areas.  `id` outlives the ask; NULL: none is named. */
+void ask_type(struct ask *a, const char *id, uint32_t n);
+/* The same for the places of areas that a change removes. */
+void ask_remove_type(struct ask *a, const char *id, uint32_t n);
+/* A seat that a change keeps as another type; after all that are added, and before any is removed.
+ * Its type is named by ask_type. */
+void ask_retype(struct ask *a, uint32_t seat);
 void ask_cancel(struct ask *a, struct event *e, const struct id *booking);
 /* A booking that is to be paid; the provider takes amounts from ASK_AMOUNT_MIN on. */
 #define ASK_AMOUNT_MIN 50
@@ -109,6 +121,8 @@ void ask_refund(struct ask *a, struct event *e, const struct id *booking, int64_
 /* Other terms of an event: the caller fills in c.event_change. */
 void ask_terms(struct ask *a, struct event *e);
 void ask_price(struct ask *a, uint32_t index, int64_t price);
+/* A ticket type that is new or gets other prices, of which `prices` are the first n. */
+void ask_new_type(struct ask *a, const char *id, const int64_t *prices, size_t n);
 /* Sets an idempotency key and a text that stands for the bytes of the request. */
 void ask_key(struct ask *a, const char *key, const char *request);
 void ask_close(struct ask *a);

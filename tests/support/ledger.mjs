@@ -22,15 +22,16 @@ const differ = (a, b) => `coalesce(${a}, -1) <> coalesce(${b}, -1)`;
 const is = (column, status) => `CASE ${column} WHEN ${status} THEN 1 ELSE 0 END`;
 
 // The claims on each seat, the lists of numbers that rows have, and the last row of the log for each event, seat and hold.
+// The second number of a pair may stand in a list, before a ticket type.
 const places = {
   sqlite: {
     seats: 'SELECT h.hold, j.value AS seat FROM holds h, json_each(h.seats) j',
-    pairs: (table, list, a, b) => `SELECT t.*, x.value AS ${a}, y.value AS ${b} FROM ${table} t, json_each(t.${list}) x, json_each(t.${list}) y
+    pairs: (table, list, a, b) => `SELECT t.*, x.value AS ${a}, CASE y.type WHEN 'array' THEN json_extract(y.value, '$[0]') ELSE y.value END AS ${b} FROM ${table} t, json_each(t.${list}) x, json_each(t.${list}) y
       WHERE x.key % 2 = 0 AND y.key = x.key + 1`,
   },
   postgres: {
     seats: 'SELECT h.hold, j.value::bigint AS seat FROM holds h, jsonb_array_elements_text(h.seats::jsonb) j(value)',
-    pairs: (table, list, a, b) => `SELECT t.*, (l.list ->> (n * 2))::bigint AS ${a}, (l.list ->> (n * 2 + 1))::bigint AS ${b}
+    pairs: (table, list, a, b) => `SELECT t.*, (l.list ->> (n * 2))::bigint AS ${a}, coalesce(l.list -> (n * 2 + 1) ->> 0, l.list ->> (n * 2 + 1))::bigint AS ${b}
       FROM ${table} t, LATERAL (SELECT t.${list}::jsonb AS list) l, generate_series(0, jsonb_array_length(l.list) / 2 - 1) n`,
   },
 };

@@ -38,6 +38,11 @@ static void dump_terms(const char *name, const struct event_terms *t, struct buf
                (long long)t->max_per_hold, (long long)t->max_per_owner);
     for (size_t i = 0; i < t->prices.n; i++)
         buf_printf(out, " %lld", (long long)t->prices.v[i]);
+    for (size_t i = 0; i < t->types.n; i++) {
+        buf_printf(out, " type %s %s", t->types.v[i].id, t->types.v[i].name);
+        for (size_t p = 0; p < t->types.v[i].prices.n; p++)
+            buf_printf(out, " %lld", (long long)t->types.v[i].prices.v[p]);
+    }
     for (size_t i = 0; i < t->channels.n; i++)
         buf_printf(out, " channel %s", t->channels.v[i]);
     buf_char(out, '\n');

@@ -250,7 +250,8 @@ static void each_place_costs_what_it_was_held_at(void **state)
     assert_int_equal(book(&b, &a), VERDICT_CREATED);
     assert_int_equal(a.amount, 2500 + 2 * 3000 + 700 + 2 * 800 + 9000);
     const struct hold_row *row = buyer_hold_row(&a);
-    static const struct price_run wanted[] = {{2500, 1}, {3000, 2}, {700, 1}, {800, 2}, {9000, 1}};
+    static const struct price_run wanted[] = {
+        {2500, 1, 0}, {3000, 2, 0}, {700, 1, 0}, {800, 2, 0}, {9000, 1, 0}};
     assert_int_equal(row->n_prices, 5);
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(row->prices[i].price, wanted[i].price);

@@ -1,6 +1,7 @@
-/* Checks the rules of a shop's day (channels, owners, changed holds, cancelled sales, terms)
- * against a model that shares no code with them.  The model counts differently, too: a channel has
- * a quota of places, of which its holds take some, and every place has its own price.  Random
+/* Checks the rules of a shop's day (channels, owners, changed holds, ticket types, cancelled sales,
+ * terms) against a model that shares no code with them.  The model counts differently, too: a
+ * channel has a quota of places, of which its holds take some, and every place has its own type and
+ * price.  Random
  * commands arrive in random batches, some of which fail.  Rules and model must give the same
  * answers and the same places, a failed batch must leave no trace, and the view must equal one that
  * is read again from the rows.
@@ -24,6 +25,11 @@
 static const char *const owner_names[OWNERS] = {NULL, "ada", "bob"};
 static const char *const channel_names[CHANNELS + 1] = {NULL, "house", "club"};
 
+/* Seats reduced cost always the same, and a child on the floor costs nothing. */
+enum { FULL, REDUCED, CHILD, TYPES };
+#define REDUCED_SEAT 1111
+static const char *const type_names[TYPES] = {"full", "reduced", "child"};
+
 /* ---- the model ---- */
 
 #define ON_SALE (-1)
@@ -36,6 +42,7 @@ struct m_hold {
     int n_seats, n_floor;
     uint32_t seats[PLACES_MAX * 2];
     int64_t prices[PLACES_MAX * 2], floor_prices[PLACES_MAX * 2]; /* of each place */
+    int types[PLACES_MAX * 2], floor_types[PLACES_MAX * 2];       /* likewise */
     int touched; /* the batch that changed, sold or cancelled it */
 };
 struct model {
@@ -58,6 +65,9 @@ struct op {
     int hold, channel, owner;
     int n_seats, n_removed, n_floor, n_floor_removed;
     uint32_t seats[4], removed[4];
+    int types[4], floor_type, floor_removed_type;
+    uint32_t retyped; /* a seat that the hold is to keep as retyped_as; SEATS: none */
+    int retyped_as;
     int64_t fence, price;
     bool is_seller, rescue;
     int limit;
@@ -144,15 +154,41 @@ static enum verdict m_places(const struct model *m, const struct op *op, int cha
     return VERDICT_OK;
 }
 
+static int64_t m_seat_price(const struct model *m, int type)
+{
+    return type == REDUCED ? REDUCED_SEAT : m->seat_price;
+}
+
 static void m_give(struct model *m, struct m_hold *h, const struct op *op)
 {
     for (int i = 0; i < op->n_seats; i++) {
-        h->prices[h->n_seats] = m->seat_price;
+        h->prices[h->n_seats] = m_seat_price(m, op->types[i]);
+        h->types[h->n_seats] = op->types[i];
         h->seats[h->n_seats++] = op->seats[i];
         m->taken[op->seats[i]] = (int)(h - m->holds) + 1;
     }
-    for (int i = 0; i < op->n_floor; i++)
-        h->floor_prices[h->n_floor++] = m->floor_price;
+    for (int i = 0; i < op->n_floor; i++) {
+        h->floor_prices[h->n_floor] = op->floor_type == CHILD ? 0 : m->floor_price;
+        h->floor_types[h->n_floor++] = op->floor_type;
+    }
+}
+
+/* The index of the place of that type that the hold got last; -1: it has none. */
+static int m_last_floor(const struct m_hold *h, int type)
+{
+    int at = h->n_floor - 1;
+    while (at >= 0 && h->floor_types[at] != type)
+        at--;
+    return at;
+}
+
+static void m_take_floor(struct m_hold *h, int type)
+{
+    int at = m_last_floor(h, type);
+    for (h->n_floor--; at < h->n_floor; at++) {
+        h->floor_prices[at] = h->floor_prices[at + 1];
+        h->floor_types[at] = h->floor_types[at + 1];
+    }
 }
 
 static enum verdict m_create(struct model *m, const struct op *op)
@@ -197,7 +233,12 @@ static enum verdict m_may_change(const struct model *m, const struct op *op, con
     for (int i = 0; i < op->n_removed; i++)
         if (m_place_of(h, op->removed[i]) < 0)
             return VERDICT_NOT_HELD;
-    if (h->n_floor < op->n_floor_removed)
+    if (op->retyped < SEATS && m_place_of(h, op->retyped) < 0)
+        return VERDICT_NOT_HELD;
+    int of_type = 0;
+    for (int i = 0; i < h->n_floor; i++)
+        of_type += h->floor_types[i] == op->floor_removed_type;
+    if (of_type < op->n_floor_removed)
         return VERDICT_NOT_HELD;
     if (m_count(h) + more <= 0)
         return VERDICT_INVALID_REQUEST;
@@ -222,14 +263,24 @@ static enum verdict m_change(struct model *m, const struct op *op, struct m_hold
     enum verdict verdict = m_may_change(m, op, h);
     if (verdict != VERDICT_OK)
         return verdict;
+    int at = op->retyped < SEATS ? m_place_of(h, op->retyped) : -1;
+    bool retypes = at >= 0 && h->types[at] != op->retyped_as;
+    if (!retypes && !op->n_seats && !op->n_removed && !op->n_floor && !op->n_floor_removed)
+        return VERDICT_OK; /* nothing changes */
+    if (retypes) {
+        h->types[at] = op->retyped_as;
+        h->prices[at] = m_seat_price(m, op->retyped_as);
+    }
     for (int i = 0; i < op->n_removed; i++) {
-        int at = m_place_of(h, op->removed[i]);
+        at = m_place_of(h, op->removed[i]);
         m->taken[op->removed[i]] = 0;
         h->n_seats--;
+        memmove(&h->types[at], &h->types[at + 1], (size_t)(h->n_seats - at) * sizeof *h->types);
         memmove(&h->seats[at], &h->seats[at + 1], (size_t)(h->n_seats - at) * sizeof *h->seats);
         memmove(&h->prices[at], &h->prices[at + 1], (size_t)(h->n_seats - at) * sizeof *h->prices);
     }
-    h->n_floor -= op->n_floor_removed; /* those that came last */
+    for (int i = 0; i < op->n_floor_removed; i++)
+        m_take_floor(h, op->floor_removed_type);
     m_give(m, h, op);
     h->fence = ++m->fence;
     h->touched = m->batch;
@@ -368,6 +419,39 @@ static int pick_seats(uint32_t *seats, int max)
     return n;
 }
 
+static int pick_type(void) { return chance(50) ? FULL : below(TYPES); }
+
+static void pick_types(struct op *op)
+{
+    for (int i = 0; i < op->n_seats; i++)
+        op->types[i] = pick_type();
+    op->floor_type = pick_type();
+    op->floor_removed_type = pick_type();
+}
+
+static bool is_removed(const struct op *op, uint32_t seat)
+{
+    for (int i = 0; i < op->n_removed; i++)
+        if (op->removed[i] == seat)
+            return true;
+    return false;
+}
+
+/* A seat of the hold, and now and then one that it does not have. */
+static void pick_retyped(struct op *op, const struct m_hold *h)
+{
+    uint32_t seat = (uint32_t)below(SEATS);
+    if (h->n_seats && chance(95))
+        seat = h->seats[below(h->n_seats)];
+    for (int i = 0; i < op->n_seats; i++)
+        if (op->seats[i] == seat)
+            return;
+    if (is_removed(op, seat))
+        return;
+    op->retyped = seat;
+    op->retyped_as = pick_type();
+}
+
 static void pick_change(struct op *op)
 {
     const struct m_hold *h = &stream.model.holds[op->hold];
@@ -390,7 +474,10 @@ static void pick_change(struct op *op)
         op->n_floor = 1 + below(3);
     else if (chance(30))
         op->n_floor_removed = 1 + below(3);
-    if (!op->n_seats && !op->n_removed && !op->n_floor && !op->n_floor_removed)
+    if (chance(30))
+        pick_retyped(op, h);
+    if (!op->n_seats && !op->n_removed && !op->n_floor && !op->n_floor_removed &&
+        op->retyped == SEATS)
         op->n_floor = 1;
 }
 
@@ -431,7 +518,7 @@ static void pick_seller(struct op *op)
 
 static struct op pick(void)
 {
-    struct op op = {0};
+    struct op op = {.retyped = SEATS};
     int roll = below(100);
     if (roll < 50 && stream.n_told) {
         pick_named(&op);
@@ -447,7 +534,21 @@ static struct op pick(void)
         if (!stream.model.number[op.channel])
             op.channel = 0; /* the server knows no such channel yet */
     }
+    pick_types(&op);
     return op;
+}
+
+/* The first type is named, too, now and then. */
+static const char *named(int type) { return type || chance(50) ? type_names[type] : NULL; }
+
+static void ask_types_of(const struct op *op, struct ask *a)
+{
+    for (int i = 0; i < op->n_seats; i++)
+        ask_type(a, named(op->types[i]), 1);
+    if (op->retyped < SEATS)
+        ask_type(a, named(op->retyped_as), 1);
+    if (op->n_floor)
+        ask_type(a, named(op->floor_type), (uint32_t)op->n_floor);
 }
 
 static void ask_change_of(const struct op *op, struct ask *a)
@@ -456,12 +557,17 @@ static void ask_change_of(const struct op *op, struct ask *a)
     a->c.change.is_seller = op->is_seller;
     if (op->n_seats)
         ask_add_n(a, op->seats, (uint32_t)op->n_seats);
-    if (op->n_removed)
-        ask_remove_n(a, op->removed, (uint32_t)op->n_removed);
+    if (op->retyped < SEATS)
+        ask_retype(a, op->retyped);
+    for (int i = 0; i < op->n_removed; i++)
+        a->removed[a->c.change.n_remove++] = op->removed[i];
     if (op->n_floor)
         ask_area(a, FLOOR, (uint32_t)op->n_floor);
-    if (op->n_floor_removed)
+    if (op->n_floor_removed) {
         ask_remove_area(a, FLOOR, (uint32_t)op->n_floor_removed);
+        ask_remove_type(a, named(op->floor_removed_type), (uint32_t)op->n_floor_removed);
+    }
+    ask_types_of(op, a);
 }
 
 static void ask_terms_of(const struct op *op, struct ask *a)
@@ -489,6 +595,7 @@ static void ask_places_of(const struct op *op, struct ask *a)
         ask_area(a, FLOOR, (uint32_t)op->n_floor);
     if (op->kind == CMD_HOLD_CREATE) {
         a->c.create.channel = (uint32_t)stream.model.number[op->channel];
+        ask_types_of(op, a);
         if (op->owner)
             ask_owner(a, owner_names[op->owner]);
     } else if (op->channel) {
@@ -535,6 +642,15 @@ static void compare_hold(const struct m_hold *want, const struct hold_row *got)
     for (int i = 0; i < want->n_seats; i++)
         assert_int_equal(got->seats[i], want->seats[i]);
     assert_int_equal(places_count(0, got->areas, got->n_areas), want->n_floor);
+    struct price_reader r = price_reader(got->prices, got->n_prices);
+    for (int i = 0; i < want->n_seats + want->n_floor; i++) {
+        int at = i - want->n_seats;
+        int64_t price;
+        uint32_t type;
+        assert_int_equal(price_reader_next(&r, 1, &price, &type), 1);
+        assert_int_equal(type, at < 0 ? want->types[i] : want->floor_types[at]);
+        assert_int_equal(price, at < 0 ? want->prices[i] : want->floor_prices[at]);
+    }
 }
 
 static void compare(const struct op *op, enum verdict want, enum decided decided, struct ask *got)
@@ -652,6 +768,9 @@ static void run_episode(size_t steps)
     struct event_def *def = def_hall(2, SEATS / 2);
     def_area(def, "Floor", 700, CAPACITY);
     def->terms.max_per_hold = PLACES_MAX;
+    def_type(def, type_names[FULL], NULL, 0);
+    def_type(def, type_names[REDUCED], (const int64_t[]){REDUCED_SEAT}, 1);
+    def_type(def, type_names[CHILD], (const int64_t[]){TYPE_PRICE_NONE, 0}, 2);
     stream.hall = paper_event(&stream.paper, def);
     memset(&stream.model, 0, sizeof stream.model);
     stream.model.seat_price = 2500;

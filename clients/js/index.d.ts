@@ -61,12 +61,17 @@ export interface PageParams { limit?: number; cursor?: string }
 /** Awaited it is a page; iterated over it is every entry, of all pages. */
 export interface Listing<T> extends Promise<Page<T>>, AsyncIterable<T> {}
 
-export type Places = { seats?: string[]; areas?: Record<string, number> };
+/** Places of an area, or how many of each ticket type. */
+export type AreaQuantity = number | Record<string, number>;
+export type Places = { seats?: string[]; areas?: Record<string, AreaQuantity> };
+export interface TicketType { id: string; name: string; prices: Record<string, Money> }
+export interface TypedPlace { seat?: string; area?: string; type: string | null; amount: Money | null }
 export type SeatStatus = 'available' | 'held' | 'booked' | 'blocked';
 export type EventStatus = 'open' | 'closed' | 'archived' | 'cancelled';
 export interface EventTerms {
   name: string; venue?: string | null; venue_address?: string | null; timezone?: string | null; metadata?: Metadata | null;
-  prices?: Record<string, Money>; image?: string | null; description?: string | null;
+  prices?: Record<string, Money>; types?: Array<{ id: string; name?: string; prices?: Record<string, Money | null> }>;
+  image?: string | null; description?: string | null;
   starts_at?: LocalTime | null; doors_at?: LocalTime | null; sales_open_at?: Time | null; sales_close_at?: Time | null;
   hold_ttl_ms?: number; hold_max_ms?: number; max_per_hold?: number; max_per_owner?: number | null;
 }
@@ -79,24 +84,30 @@ export interface EventCreate extends EventTerms {
   currency: string; sections?: Section[]; areas?: Area[]; plan?: Record<string, unknown>; accessible?: string[];
   categories?: Array<{ name: string; price: Money; color?: string | null }>; focus?: { x: number; y: number };
 }
-export interface Event extends Required<Omit<EventTerms, 'prices'>> {
+export interface Event extends Required<Omit<EventTerms, 'prices' | 'types'>> {
   object: 'event'; id: string; status: EventStatus; currency: string; created_at: Time; capacity: number;
   available?: number; held?: number; booked?: number; blocked?: number; sections?: Section[]; areas?: Area[];
-  prices?: Record<string, Money>; cancellation?: Record<string, number>; [more: string]: unknown;
+  prices?: Record<string, Money>; types?: TicketType[]; cancellation?: Record<string, number>; [more: string]: unknown;
 }
 export interface SeatsAnswer {
-  event: string; seq: number; at?: Time; status: EventStatus; currency: string; prices: Record<string, Money>;
+  event: string; seq: number; at?: Time; status: EventStatus; currency: string; prices: Record<string, Money>; types?: TicketType[];
   sections: Array<{ name: string; tier: string | null; price: Money | null; rows: Array<{ name: string; seats: string }> }>;
   areas: Array<{ name: string; price: Money; capacity: number; available: number }>;
 }
 export interface EventSeats { object: 'event_seats'; event: string; status: SeatStatus; seats: string[]; areas: Record<string, number>; channel: string | null }
 export interface HoldCreate extends Places {
   event: string; owner?: string | null; ttl_ms?: number; metadata?: Metadata | null; channel?: string | null; resume?: boolean;
-  best_available?: { quantity: number; section?: string | null; tier?: string | null; category?: string | null; accessible?: boolean; adjacent?: boolean };
+  /** The ticket types of seats. */
+  types?: Record<string, string>;
+  best_available?: {
+    quantity: number; section?: string | null; tier?: string | null; category?: string | null; accessible?: boolean; adjacent?: boolean;
+    types?: Record<string, number>;
+  };
 }
 export interface Hold {
   object: 'hold'; id: string; event: string; status: 'active' | 'expired' | 'released' | 'confirmed'; owner: string | null; fence: number;
-  seats: string[]; areas: Record<string, number>; amount: Money; currency: string; booking: string | null; booked_with?: string;
+  seats: string[]; areas: Record<string, number>; places?: TypedPlace[]; amount: Money; currency: string; booking: string | null;
+  booked_with?: string;
   created_at: Time; expires_at: Time; expires_in_ms: number; max_expires_at: Time; metadata?: Metadata;
 }
 export interface Payment {
@@ -106,7 +117,8 @@ export interface Payment {
 }
 export interface Booking {
   object: 'booking'; id: string; status: 'pending' | 'confirmed' | 'failed' | 'cancelled'; hold: string; holds?: string[]; event: string;
-  seats: string[]; areas: Record<string, number>; amount: Money; currency: string; number: string; payment: Payment | null; fence: number;
+  seats: string[]; areas: Record<string, number>; places?: TypedPlace[]; amount: Money; currency: string; number: string;
+  payment: Payment | null; fence: number;
   reference: string | null; owner: string | null; created_at: Time; expires_at: Time | null; cancelled_at: Time | null; reason: string | null;
 }
 export interface Refund { object: 'refund'; booking: string; payment: string; status: 'owed' | 'pending' | 'succeeded' | 'failed'; amount: Money; [more: string]: unknown }
@@ -130,7 +142,7 @@ export interface ChangeStream<T> extends AsyncIterable<T> {
 }
 export type SeatChange =
   | { type: 'seats'; seq: number; changes: Array<[seat: string, state: '.' | 'h' | 'b' | 'x']>; areas: Record<string, number> }
-  | { type: 'event'; seq: number; status: EventStatus; prices: Record<string, Money> }
+  | { type: 'event'; seq: number; status: EventStatus; prices: Record<string, Money>; types?: TicketType[] }
   /** What led to this map is not known any more. */
   | { type: 'reset'; seq: number; map: SeatsAnswer };
 export type LockChange =
@@ -144,7 +156,7 @@ type Act<T, P = {}> = (id: string, params?: P, options?: WriteOptions) => Promis
 type Write<T, P> = (params: P, options?: WriteOptions) => Promise<T>;
 type Look<T, P = {}> = (params?: P, options?: CallOptions) => Promise<T>;
 type Follow<T> = (id: string, params?: { after?: number }, options?: CallOptions) => ChangeStream<T>;
-type Blocked = Places & { sections?: string[]; channel?: string | null };
+type Blocked = { seats?: string[]; areas?: Record<string, number> } & { sections?: string[]; channel?: string | null };
 
 export class Client {
   constructor(urls: string | string[], options?: ClientOptions);
@@ -159,7 +171,7 @@ export class Client {
   };
   holds: {
     list: List<Hold, { event?: string; status?: Hold['status']; owner?: string }>; create: Write<Hold, HoldCreate>; get: Read<Hold>;
-    change: Act<Hold, { fence: number; add?: Places & { channel?: string | null }; remove?: Places; [more: string]: unknown }>;
+    change: Act<Hold, { fence: number; add?: Places & { channel?: string | null }; remove?: Places; types?: Record<string, string>; [more: string]: unknown }>;
     release: (id: string, params?: {}, options?: CallOptions) => Promise<null>; renew: Act<Hold, { ttl_ms?: number }>;
     confirm: Act<Booking, { fence: number; reference?: string | null; rescue?: boolean }>; evict: Act<Hold>;
   };
@@ -212,6 +224,7 @@ export class SeatMap extends EventTarget {
   readonly status: EventStatus;
   readonly currency: string;
   readonly prices: Record<string, Money>;
+  readonly types: TicketType[];
   readonly seats: Map<string, SeatStatus>;
   /** Places available. */
   readonly areas: Record<string, number>;

@@ -10,6 +10,7 @@ export class SeatMap extends EventTarget {
   status = null; // of the event
   currency = null;
   prices = {};
+  types = [];
   seats = new Map(); // id -> 'available', 'held', 'booked' or 'blocked'
   areas = {}; // name -> places available
   closed = null; // resolves when the map is closed; rejects if it cannot be kept up to date any longer
@@ -37,16 +38,16 @@ export class SeatMap extends EventTarget {
     }
   }
 
-  #replace({ seq, status, currency, prices, sections, areas }) {
-    Object.assign(this, { seq, status, currency, prices });
+  #replace({ seq, status, currency, prices, types = [], sections, areas }) {
+    Object.assign(this, { seq, status, currency, prices, types });
     const letters = sections.flatMap(({ rows }) => rows.map(({ seats }) => seats)).join('');
     this.#ids.forEach((id, i) => this.seats.set(id, STATUS[letters[i]]));
     this.areas = Object.fromEntries(areas.map(({ name, available }) => [name, available]));
   }
 
-  #apply({ type, seq, changes, areas, status, prices }) {
+  #apply({ type, seq, changes, areas, status, prices, types = [] }) {
     this.seq = seq;
-    if (type === 'event') return void Object.assign(this, { status, prices });
+    if (type === 'event') return void Object.assign(this, { status, prices, types });
     for (const [id, letter] of changes) this.seats.set(id, STATUS[letter]);
     Object.assign(this.areas, areas);
   }

@@ -82,6 +82,17 @@ static void answer_not_held(struct call *c)
     problem_close(&c->http);
 }
 
+/* Names the first ticket type that the event does not have. */
+static void answer_no_type(struct call *c)
+{
+    const struct shortage *s = shortage_of(&c->command);
+    problem_open(&c->http, problem_of(VERDICT_NO_SUCH_TYPE), NULL);
+    json_open(&c->http.out, "types", '[');
+    json_put_bytes(&c->http.out, NULL, s->unknown->id, s->unknown->id_len);
+    buf_char(&c->http.out, ']');
+    problem_close(&c->http);
+}
+
 static void answer_closed(struct call *c)
 {
     const struct shortage *s = shortage_of(&c->command);
@@ -219,6 +230,9 @@ void call_answer(struct request *r)
         break;
     case VERDICT_NOT_HELD:
         answer_not_held(c);
+        break;
+    case VERDICT_NO_SUCH_TYPE:
+        answer_no_type(c);
         break;
     case VERDICT_EVENT_CLOSED:
         answer_closed(c);

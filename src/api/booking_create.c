@@ -164,7 +164,7 @@ static void intent_came(struct request *r)
         return;
     }
     const struct money money = {.payments = {.v = payment, .n = 1}};
-    render_booking(c->command.event, &op->booking, &money, true, &r->out);
+    render_booking(event_of(&c->command), &op->booking, &money, true, &r->out);
     answer_out(r, HTTP_CREATED, type_json);
 }
 

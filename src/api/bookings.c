@@ -148,13 +148,13 @@ static void bookings_listed(struct request *r)
     }
     for (; c->bookings.n_rendered < page->n; c->bookings.n_rendered++) {
         const struct booking_row *booking = &page->bookings[c->bookings.n_rendered];
-        const struct event *e = call_loaded_event(c, booking->event);
+        struct event *e = call_loaded_event(c, booking->event);
         if (!e) {
             load_event(c, booking->event);
             return;
         }
         page_next(c);
-        render_booking(e, booking, &page->money, false, &r->out);
+        render_booking((struct typed_event){.event = e}, booking, &page->money, false, &r->out);
     }
     page_close(c,
                page->more && page->n ? log_int(cursor, page->bookings[page->n - 1].id.key) : NULL);

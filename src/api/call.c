@@ -21,6 +21,7 @@ void call_release(struct request *r)
     hold_body_close(&c->hold);
     free(c->places.seats_heap);
     free(c->places.areas_heap);
+    free(c->places.types_heap);
     free(c->places.sections_heap);
     booking_page_free(c->bookings.page);
     if (c->webhook)

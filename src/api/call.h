@@ -25,6 +25,7 @@ struct call_places {
     uint32_t *taken; /* as much room again, for those that are refused */
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
+    struct type_run *types_heap;
     uint32_t *sections_heap; /* indexes of sections that are blocked as a whole */
 };
 

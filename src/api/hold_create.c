@@ -173,6 +173,8 @@ static bool find_places(struct call *c, struct event *e)
                                .metadata = body->metadata.data,
                                .metadata_len = body->metadata.len,
                                .resume = body->resume,
+                               .types = body->types.runs.v,
+                               .n_types = (uint32_t)body->types.runs.n,
                                .shortage = {.taken = c->places.taken}};
     if (!find_areas(c, e, op) || !find_best(c, e, op))
         return false;

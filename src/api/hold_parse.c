@@ -101,10 +101,23 @@ static bool read_seats(const struct fields *f, struct hold_body *ret)
     return true;
 }
 
+/* The types of the seats that are chosen: those that are named come first. */
+static bool read_best_types(const struct fields *best, struct hold_body *ret)
+{
+    const json_t *types = json_object_get(best->object, "types");
+    uint32_t named = 0;
+    if (types && !type_counts_read(best, "types", types, &ret->types, &named))
+        return false;
+    if (named > ret->best_quantity)
+        return field_fail(best, "types", "must not be of more seats than quantity");
+    type_names_add(&ret->types, NULL, (uint32_t)ret->best_quantity - named);
+    return true;
+}
+
 static bool read_best(const struct fields *f, struct hold_body *ret)
 {
-    static const char *const known[] = {"quantity",   "section",  "tier", "category",
-                                        "accessible", "adjacent", NULL};
+    static const char *const known[] = {"quantity",   "section",  "tier",  "category",
+                                        "accessible", "adjacent", "types", NULL};
     const json_t *best = json_object_get(f->object, "best_available");
     bool adjacent = true;
     if (!best)
@@ -123,9 +136,29 @@ static bool read_best(const struct fields *f, struct hold_body *ret)
         !field_text(&b, "category", NULLABLE, 1, PLAN_TEXT_CHARS_MAX, &ret->best_category.data,
                     &ret->best_category.len) ||
         !field_bool(&b, "accessible", OPTIONAL, &ret->best_accessible) ||
-        !field_bool(&b, "adjacent", OPTIONAL, &adjacent))
+        !field_bool(&b, "adjacent", OPTIONAL, &adjacent) || !read_best_types(&b, ret))
         return false;
     ret->best_split = !adjacent;
+    return true;
+}
+
+/* Reads what of a hold's body names places and their types, in the order of the types. */
+static bool read_places(const struct fields *f, struct hold_body *ret)
+{
+    size_t n_known = 0;
+    const json_t *types = NULL;
+    if (!read_seats(f, ret) || !seat_types_open(f, &types))
+        return false;
+    seat_types_put(types, ret->seats, ret->n_seats, &ret->types, &n_known);
+    if (n_known < json_object_size(types))
+        return field_fail(f, "types", "must name seats that are in seats");
+    if (!read_best(f, ret) || !area_names_read(f, &ret->areas, &ret->n_areas, &ret->types))
+        return false;
+    bool any = false;
+    for (size_t i = 0; i < ret->types.runs.n; i++)
+        any |= ret->types.runs.v[i].id != NULL;
+    if (!any)
+        vec_clear(&ret->types.runs);
     return true;
 }
 
@@ -147,12 +180,12 @@ static bool read_seller_fields(const struct fields *f, struct hold_body *ret)
 
 static bool read_body(const struct fields *f, struct hold_body *ret)
 {
-    static const char *const known[] = {"event", "seats",    "owner",   "ttl_ms", "best_available",
-                                        "areas", "metadata", "channel", "resume", NULL};
+    static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
+                                        "best_available", "areas", "metadata", "channel",
+                                        "resume",         "types", NULL};
     if (!fields_known(f, known) ||
         !field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
-        !read_seats(f, ret) || !read_best(f, ret) ||
-        !area_names_read(f, &ret->areas, &ret->n_areas) ||
+        !read_places(f, ret) ||
         !field_text(f, "owner", NULLABLE, 0, HOLD_OWNER_CHARS_MAX, &ret->owner.data,
                     &ret->owner.len) ||
         !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &ret->ttl_ms) ||
@@ -189,6 +222,7 @@ bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json
 void hold_body_close(struct hold_body *body)
 {
     free(body->areas);
+    vec_close(&body->types.runs);
     free(body->seats_heap);
     free(body->metadata_heap);
 }

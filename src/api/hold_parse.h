@@ -18,6 +18,11 @@ struct area_text {
     uint32_t quantity;
 };
 
+/* The ticket types that a request names, in the order of the places that they are of. */
+struct type_names {
+    VEC(struct type_run) runs;
+};
+
 struct hold_body {
     struct text event, owner, channel;
     bool resume;
@@ -29,7 +34,9 @@ struct hold_body {
     bool best_accessible;
     struct area_text *areas; /* for free() */
     size_t n_areas;
-    struct text *seats; /* seats_inline or seats_heap */
+    struct type_names types; /* of seats, or of best_available, and then of areas; vec_close.  None:
+                                no type is named */
+    struct text *seats;      /* seats_inline or seats_heap */
     size_t n_seats;
     struct text *seats_heap;                /* for free() */
     char *metadata_heap;                    /* for free() */

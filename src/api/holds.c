@@ -159,7 +159,7 @@ static void holds_listed(struct request *r)
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
         page_next(c);
-        render_hold(command->event, &page->holds[i], command->now, r->caller.scope < SCOPE_ADMIN,
+        render_hold(event_of(command), &page->holds[i], command->now, r->caller.scope < SCOPE_ADMIN,
                     &r->out);
     }
     bool more = page->more && page->n;

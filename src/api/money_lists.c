@@ -162,10 +162,10 @@ void api_render_notice(const struct job_row *job, const struct command *command,
     json_put_time(out, "timestamp", job->created_at);
     json_put_name(out, "data");
     if (command->kind == CMD_BOOKING_GET)
-        render_booking(command->event, &command->booking_get.row, &command->booking_get.money,
+        render_booking(event_of(command), &command->booking_get.row, &command->booking_get.money,
                        false, out);
     else if (command->hold_list->n)
-        render_hold(command->event, &command->hold_list->holds[0], command->now, false, out);
+        render_hold(event_of(command), &command->hold_list->holds[0], command->now, false, out);
     else
         buf_lit(out, "null");
     buf_char(out, '}');

@@ -43,6 +43,9 @@ static const struct problem no_such_event =
 static const struct problem no_such_seat =
     PROBLEM(404, "no_such_seat", "There is no such seat or area",
             "The event has no seats of these names.");
+static const struct problem no_such_type =
+    PROBLEM(404, "no_such_type", "There is no such ticket type",
+            "The event has no ticket type of this id.");
 static const struct problem no_such_hold =
     PROBLEM(404, "no_such_hold", "There is no such hold",
             "No hold has this id.");
@@ -191,6 +194,7 @@ static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_TOO_MANY_SEATS] = &too_many_seats,
     [VERDICT_NO_SUCH_EVENT] = &no_such_event,
     [VERDICT_NO_SUCH_SEAT] = &no_such_seat,
+    [VERDICT_NO_SUCH_TYPE] = &no_such_type,
     [VERDICT_NO_SUCH_HOLD] = &no_such_hold,
     [VERDICT_NO_SUCH_BOOKING] = &no_such_booking,
     [VERDICT_SEAT_TAKEN] = &seat_taken,

@@ -66,18 +66,82 @@ static void put_area_claims(const struct event *e, const struct area_claim *area
     buf_char(out, '}');
 }
 
-/* What holds and bookings have in common: places and money. */
-static void put_places(struct buf *out, const struct event *e, const uint32_t *seats,
-                       uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
-                       int64_t amount)
+/* Where the places of a hold or a booking are being put one by one. */
+struct typed_places {
+    const struct event *event;
+    const struct event_terms *terms;
+    struct price_reader prices;
+};
+
+static void put_type(struct buf *out, const struct event_terms *terms, uint32_t type)
 {
+    json_put_text(out, "type", type < terms->types.n ? terms->types.v[type].id : NULL);
+}
+
+/* What follows the name of a place. */
+static void put_typed_price(struct typed_places *t, struct buf *out)
+{
+    int64_t price = 0;
+    uint32_t type = 0;
+    bool is_known = price_reader_next(&t->prices, 1, &price, &type);
+    put_type(out, t->terms, type);
+    json_put_name(out, "amount");
+    if (is_known)
+        buf_int(out, price);
+    else
+        buf_lit(out, "null");
+    buf_char(out, '}');
+}
+
+/* Every place with its type and what it costs. */
+static void put_typed_places(struct buf *out, struct typed_places *t,
+                             const struct hold_places_write *places)
+{
+    json_open(out, "places", '[');
+    for (uint32_t i = 0; i < places->n_seats; i++) {
+        json_open(out, NULL, '{');
+        json_put_name(out, "seat");
+        render_seat(t->event, places->seats[i], out);
+        put_typed_price(t, out);
+    }
+    for (uint32_t i = 0; i < places->n_areas; i++)
+        for (uint32_t n = places->areas[i].quantity; n > 0; n--) {
+            json_open(out, NULL, '{');
+            json_put_text(out, "area", t->event->def->areas.v[places->areas[i].area].name);
+            put_typed_price(t, out);
+        }
+    buf_char(out, ']');
+}
+
+/* What holds and bookings have in common: places and money. */
+static void put_places(struct buf *out, struct typed_event typed,
+                       const struct hold_places_write *places)
+{
+    struct event *e = typed.event;
     json_put_name(out, "seats");
-    render_seats(e, seats, n_seats, out);
+    render_seats(e, places->seats, places->n_seats, out);
     json_put_name(out, "areas");
-    put_area_claims(e, areas, n_areas, out);
-    json_put_int(out, "amount", amount);
+    put_area_claims(e, places->areas, places->n_areas, out);
+    if (typed.terms || atomic_load_explicit(&e->shown.has_types, memory_order_relaxed)) {
+        const struct event_terms *terms = typed.terms ? NULL : event_terms_take(e);
+        struct typed_places t = {.event = e,
+                                 .terms = typed.terms ? typed.terms : terms,
+                                 .prices = price_reader(places->prices, places->n_prices)};
+        put_typed_places(out, &t, places);
+        event_terms_give(terms);
+    }
+    json_put_int(out, "amount", places->amount);
     json_put_text(out, "currency", e->def->currency);
 }
+
+#define PLACES_OF(row)                                                                             \
+    (&(const struct hold_places_write){.amount = (row)->amount,                                    \
+                                       .seats = (row)->seats,                                      \
+                                       .areas = (row)->areas,                                      \
+                                       .prices = (row)->prices,                                    \
+                                       .n_seats = (row)->n_seats,                                  \
+                                       .n_areas = (row)->n_areas,                                  \
+                                       .n_prices = (row)->n_prices})
 
 /* The booking that was made of the hold, or null. */
 static void put_booking_id(const struct hold_row *h, bool masked, struct buf *out)
@@ -91,17 +155,17 @@ static void put_booking_id(const struct hold_row *h, bool masked, struct buf *ou
         json_put_text(out, "booking", NULL);
 }
 
-void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
+void render_hold(struct typed_event e, const struct hold_row *h, int64_t now, bool masked,
                  struct buf *out)
 {
     int64_t left = h->status == HOLD_ACTIVE && h->expires_at > now ? h->expires_at - now : 0;
     buf_lit(out, "{\"object\":\"hold\"");
     render_id(out, "id", "hold_", &h->id, masked);
-    json_put_text(out, "event", event_id_text(e));
+    json_put_text(out, "event", event_id_text(e.event));
     json_put_text(out, "status", status_text(AUDIT_HOLD, h->status));
     json_put_bytes(out, "owner", h->owner, h->owner_len);
     json_put_int(out, "fence", h->fence);
-    put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
+    put_places(out, e, PLACES_OF(h));
     put_booking_id(h, masked, out);
     if (h->carrier.id.key)
         render_id(out, "booked_with", "hold_", &h->carrier.id, masked);
@@ -204,7 +268,7 @@ static void put_holds(const struct booking_row *b, const struct id *first, struc
     buf_char(out, ']');
 }
 
-void render_booking(const struct event *e, const struct booking_row *b, const struct money *money,
+void render_booking(struct typed_event e, const struct booking_row *b, const struct money *money,
                     bool shows_secret, struct buf *out)
 {
     struct id hold = {.key = b->id.key};
@@ -214,8 +278,8 @@ void render_booking(const struct event *e, const struct booking_row *b, const st
     json_put_text(out, "status", status_text(AUDIT_BOOKING, b->status));
     json_put_id(out, "hold", "hold_", &hold);
     put_holds(b, &hold, out);
-    json_put_text(out, "event", event_id_text(e));
-    put_places(out, e, b->seats, b->n_seats, b->areas, b->n_areas, b->amount);
+    json_put_text(out, "event", event_id_text(e.event));
+    put_places(out, e, PLACES_OF(b));
     json_put_name(out, "number");
     render_number(b->number, b->id.key, out);
     put_payment_of(b, money, shows_secret, out);
@@ -273,7 +337,7 @@ static void render_erasure(const struct command *c, struct buf *out)
 }
 
 /* The answer that is stored, without the secret that pays. */
-static void render_made(const struct event *e, const struct booking_create *op, struct buf *out)
+static void render_made(struct typed_event e, const struct booking_create *op, struct buf *out)
 {
     struct payment_row payment = op->payment;
     const struct money money = {.payments = {.v = &payment, .n = 1}};
@@ -288,39 +352,39 @@ int render_answer(const struct command *c, struct buf *out)
 {
     switch (c->kind) {
     case CMD_HOLD_CREATE:
-        render_hold(c->event, &c->create.hold, c->now, false, out);
+        render_hold(event_of(c), &c->create.hold, c->now, false, out);
         break;
     case CMD_HOLD_GET:
-        render_hold(c->event, &c->hold_get.row, c->now, false, out);
+        render_hold(event_of(c), &c->hold_get.row, c->now, false, out);
         break;
     case CMD_HOLD_RENEW:
-        render_hold(c->event, &c->renew.hold.row, c->now, false, out);
+        render_hold(event_of(c), &c->renew.hold.row, c->now, false, out);
         break;
     case CMD_HOLD_CHANGE:
-        render_hold(c->event, &c->change.hold.row, c->now, false, out);
+        render_hold(event_of(c), &c->change.hold.row, c->now, false, out);
         break;
     case CMD_HOLD_EVICT:
-        render_hold(c->event, &c->release.hold.row, c->now, false, out);
+        render_hold(event_of(c), &c->release.hold.row, c->now, false, out);
         break;
     case CMD_HOLD_RELEASE:
         return HTTP_NO_CONTENT;
     case CMD_HOLD_CONFIRM:
-        render_booking(c->event, &c->confirm.booking, NULL, false, out);
+        render_booking(event_of(c), &c->confirm.booking, NULL, false, out);
         break;
     case CMD_OWNER_ERASE:
         render_erasure(c, out);
         break;
     case CMD_BOOKING_CANCEL:
-        render_booking(c->event, &c->cancel.booking, &c->cancel.money, false, out);
+        render_booking(event_of(c), &c->cancel.booking, &c->cancel.money, false, out);
         break;
     case CMD_BOOKING_CREATE:
-        render_made(c->event, c->booking_create, out);
+        render_made(event_of(c), c->booking_create, out);
         break;
     case CMD_BOOKING_REFUND:
-        render_booking(c->event, &c->refund.booking, &c->refund.money, false, out);
+        render_booking(event_of(c), &c->refund.booking, &c->refund.money, false, out);
         break;
     case CMD_BOOKING_GET:
-        render_booking(c->event, &c->booking_get.row, &c->booking_get.money, true, out);
+        render_booking(event_of(c), &c->booking_get.row, &c->booking_get.money, true, out);
         break;
     case CMD_EVENT_CREATE:
         render_event(c->event_create, &c->event_create->terms, NULL, 0, out);

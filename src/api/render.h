@@ -8,6 +8,17 @@
 #include "engine/command.h"
 #include "view/view.h"
 
+/* An event, and the terms that name the ticket types of its places; NULL: those that are shown. */
+struct typed_event {
+    struct event *event;
+    const struct event_terms *terms;
+};
+/* That of a command that has been carried out. */
+static inline struct typed_event event_of(const struct command *c)
+{
+    return (struct typed_event){c->event, c->terms};
+}
+
 /* `e` NULL: the event as it is created, without the counts of its seats.  `status` 0: the status
  * that the view shows. */
 void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
@@ -15,18 +26,19 @@ void render_event(const struct event_def *def, const struct event_terms *terms, 
 /* The event with its counts and without its layout. */
 void render_event_summary(const struct event_summary *s, struct buf *out);
 /* `masked`: for callers who may see it but not act on it, without the secrets of its ids. */
-void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
+void render_hold(struct typed_event e, const struct hold_row *h, int64_t now, bool masked,
                  struct buf *out);
 /* `money` has the payment, if there is one.  `shows_secret`: to the buyer, who needs it to pay. */
-void render_booking(const struct event *e, const struct booking_row *b, const struct money *money,
+void render_booking(struct typed_event e, const struct booking_row *b, const struct money *money,
                     bool shows_secret, struct buf *out);
 /* The order number, in quotes: twelve characters that are easy to read aloud. */
 void render_number(int64_t number, int64_t booking, struct buf *out);
 /* `{"Stalls":6500,"Floor":3000}`: what seats of each category and places of each area cost. */
 void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out);
+/* The member `types`, if the event has ticket types. */
+void render_types(const struct event_def *def, const struct event_terms *terms, struct buf *out);
 /* A row of the log; `masked`: without the secrets of its ids, and without addresses. */
-void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
-                  struct buf *out);
+void render_audit(struct event *e, const struct audit_entry *entry, bool masked, struct buf *out);
 void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *past,
                       struct buf *out);
 /* A member that is an id; `masked`: with asterisks for its secret. */

@@ -46,8 +46,20 @@ static void put_item(const struct event *e, const struct audit_row *row, struct 
     json_put_text(out, "area", in_areas ? e->def->areas.v[row->item].name : NULL);
 }
 
-void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
-                  struct buf *out)
+/* What the places are held or sold as, or given back as by a change of the hold; else null. */
+static void put_type(struct event *e, const struct audit_row *row, struct buf *out)
+{
+    if (!atomic_load_explicit(&e->shown.has_types, memory_order_relaxed))
+        return;
+    const struct event_terms *terms = event_terms_take(e);
+    bool is_place = row->object == AUDIT_SEAT || row->object == AUDIT_AREA;
+    bool is_told = row->to == SEAT_HELD || row->to == SEAT_BOOKED || row->cause == CAUSE_CHANGE;
+    bool has_type = is_place && is_told && row->type < terms->types.n;
+    json_put_text(out, "type", has_type ? terms->types.v[row->type].id : NULL);
+    event_terms_give(terms);
+}
+
+void render_audit(struct event *e, const struct audit_entry *entry, bool masked, struct buf *out)
 {
     const struct audit_row *row = &entry->row;
     buf_char(out, '{');
@@ -57,6 +69,7 @@ void render_audit(const struct event *e, const struct audit_entry *entry, bool m
     json_put_text(out, "object", TEXT_OF(object_texts, row->object));
     put_item(e, row, out);
     json_put_int_or_null(out, "quantity", row->quantity);
+    put_type(e, row, out);
     json_put_text(out, "from", status_text(row->object, row->from));
     json_put_text(out, "to", status_text(row->object, row->to));
     put_named_id(out, "hold", "hold_", row->hold, entry->hold_secret, masked);

@@ -187,25 +187,63 @@ static void put_counts(const struct event_counts *counts, struct buf *out)
     json_put_int(out, "blocked", counts->blocked);
 }
 
-/* An area that has the name of a category is left out, since it has its price with its name. */
-void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out)
+/* What the price with this index is called; NULL: it is that of an area which has the name of a
+ * category, and the category's price says it. */
+static const char *price_name(const struct event_def *def, size_t index)
 {
     size_t n_categories = event_def_categories(def);
+    if (index < n_categories)
+        return event_def_category_name(def, index);
+    const char *name = def->areas.v[index - n_categories].name;
+    for (size_t k = 0; def->categories.n && k < n_categories; k++)
+        if (strcmp(def->categories.v[k].name, name) == 0)
+            return NULL;
+    return name;
+}
+
+void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out)
+{
     buf_char(out, '{');
     for (size_t i = 0; i < terms->prices.n; i++) {
-        bool is_area = i >= n_categories;
-        const char *name =
-            is_area ? def->areas.v[i - n_categories].name : event_def_category_name(def, i);
-        bool is_double = false;
-        for (size_t k = 0; is_area && def->categories.n && k < n_categories; k++)
-            is_double |= strcmp(def->categories.v[k].name, name) == 0;
-        if (is_double)
+        const char *name = price_name(def, i);
+        if (!name)
             continue;
         json_put_text(out, NULL, name);
         buf_char(out, ':');
         buf_int(out, terms->prices.v[i]);
     }
     buf_char(out, '}');
+}
+
+/* The prices that the type has of its own. */
+static void put_type_prices(const struct event_def *def, const struct ticket_type *type,
+                            struct buf *out)
+{
+    json_open(out, "prices", '{');
+    for (size_t i = 0; i < type->prices.n; i++) {
+        const char *name = type->prices.v[i] == TYPE_PRICE_NONE ? NULL : price_name(def, i);
+        if (!name)
+            continue;
+        json_put_text(out, NULL, name);
+        buf_char(out, ':');
+        buf_int(out, type->prices.v[i]);
+    }
+    buf_char(out, '}');
+}
+
+void render_types(const struct event_def *def, const struct event_terms *terms, struct buf *out)
+{
+    if (!terms->types.n)
+        return;
+    json_open(out, "types", '[');
+    for (size_t i = 0; i < terms->types.n; i++) {
+        json_open(out, NULL, '{');
+        json_put_text(out, "id", terms->types.v[i].id);
+        json_put_text(out, "name", terms->types.v[i].name);
+        put_type_prices(def, &terms->types.v[i], out);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
 }
 
 static void put_local_time(const char *name, const struct local_time *at, struct buf *out)
@@ -272,5 +310,6 @@ void render_event(const struct event_def *def, const struct event_terms *terms, 
     }
     put_layout(def, terms, out);
     put_areas(def, terms, out);
+    render_types(def, terms, out);
     buf_char(out, '}');
 }

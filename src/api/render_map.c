@@ -64,6 +64,7 @@ void render_event_map(const struct event *e, const struct seat_map *map, struct 
     json_put_text(out, "currency", e->def->currency);
     json_put_name(out, "prices");
     render_prices(e->def, map->terms, out);
+    render_types(e->def, map->terms, out);
     json_open(out, "sections", '[');
     for (size_t i = 0; i < e->def->sections.n; i++)
         put_section(e->def, i, map, out);

@@ -218,7 +218,7 @@ static bool read_block(struct call *c, struct block_body *ret, struct hf_err *er
 {
     static const char *const known[] = {"seats", "areas", "sections", "channel", NULL};
     const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
-    if (!f.object || !fields_known(&f, known) || !place_names_read(&f, &ret->places) ||
+    if (!f.object || !fields_known(&f, known) || !place_names_read(&f, &ret->places, NULL) ||
         !field_array(&f, "sections", OPTIONAL, &ret->sections) ||
         !field_text(&f, "channel", NULLABLE, 1, NAME_CHARS_MAX, &ret->channel, &ret->channel_len))
         return false;

@@ -84,6 +84,7 @@ static void put_event(struct event *e, int64_t at_seq, bool is_last, struct buf 
     json_put_text(out, "status", status_text(AUDIT_EVENT, status));
     json_put_name(out, "prices");
     render_prices(e->def, terms, out);
+    render_types(e->def, terms, out);
     buf_lit(out, "}\n\n");
     event_terms_give(terms);
 }

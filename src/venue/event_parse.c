@@ -132,13 +132,15 @@ static bool read_new_terms(const struct fields *f, struct event_terms *terms)
 #define TERM_NAME(name, bit, kind) #name,
 #define TERMS_FIELDS EVENT_TERM_LIST(TERM_NAME)
 
-/* A name may be that of a category and that of an area: then both get the price. */
+/* A name may be that of a category and that of an area: then both get the price.  A null is the
+ * price `none`, unless that is TYPE_PRICE_KEPT: then there must be a price. */
 static bool add_prices(const struct fields *p, const struct event_def *def, const char *name,
-                       struct event_change *ret)
+                       int64_t none, struct event_change *ret)
 {
     size_t n_categories = event_def_categories(def), before = ret->prices.n;
-    int64_t price = 0;
-    if (!field_int(p, name, REQUIRED, 0, PRICE_MAX, &price))
+    enum need need = none == TYPE_PRICE_KEPT ? REQUIRED : NULLABLE;
+    int64_t price = none;
+    if (!field_int(p, name, need, 0, PRICE_MAX, &price))
         return false;
     for (size_t i = 0; i < n_categories + def->areas.n; i++) {
         const char *has = i < n_categories ? event_def_category_name(def, i)
@@ -150,7 +152,7 @@ static bool add_prices(const struct fields *p, const struct event_def *def, cons
            field_fail(p, name, "is no category, section or area of the event with a price");
 }
 
-static bool read_prices(const struct fields *f, const struct event_def *def,
+static bool read_prices(const struct fields *f, const struct event_def *def, int64_t none,
                         struct event_change *ret)
 {
     json_t *prices = json_object_get(f->object, "prices");
@@ -160,23 +162,100 @@ static bool read_prices(const struct fields *f, const struct event_def *def,
         return field_fail(f, "prices", "must be an object of names and amounts");
     const struct fields p = {.object = prices, .path = "prices.", .err = f->err};
     for (void *it = json_object_iter(prices); it; it = json_object_iter_next(prices, it))
-        if (!add_prices(&p, def, json_object_iter_key(it), ret))
+        if (!add_prices(&p, def, json_object_iter_key(it), none, ret))
             return false;
     return true;
 }
 
+/* ---- ticket types ---- */
+
+/* The id is a key of JSON objects, and a part of the options of the command line. */
+static bool read_type_id(const struct fields *f, char **ret)
+{
+    const char *text;
+    size_t len;
+    if (!field_text(f, "id", REQUIRED, 1, TYPE_ID_LEN_MAX, &text, &len))
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum((unsigned char)text[i]) && text[i] != '-' && text[i] != '_')
+            return field_fail(f, "id", "must be of the characters A-Z, a-z, 0-9, - and _");
+    *ret = hf_strndup(text, len);
+    return true;
+}
+
+static bool read_type_name(const struct fields *f, char **ret)
+{
+    return read_text(f, "name", OPTIONAL, TYPE_NAME_CHARS_MAX, ret) &&
+           (!*ret || !has_control(*ret, strlen(*ret)) ||
+            field_fail(f, "name", "must not contain control characters"));
+}
+
+static bool read_type(const struct fields *f, const struct event_def *def, struct ticket_type *ret)
+{
+    static const char *const known[] = {"id", "name", "prices", NULL};
+    struct event_change change = {0}; /* for its prices */
+    bool ok = fields_known(f, known) && read_type_id(f, &ret->id) &&
+              read_type_name(f, &ret->name) && read_prices(f, def, TYPE_PRICE_NONE, &change);
+    for (size_t i = 0; ok && i < change.prices.n; i++) {
+        while (ret->prices.n <= change.prices.v[i].index)
+            *vec_push(&ret->prices) = TYPE_PRICE_KEPT;
+        ret->prices.v[change.prices.v[i].index] = change.prices.v[i].price;
+    }
+    vec_close(&change.prices);
+    return ok;
+}
+
+/* Reads `types` into ret->types, which the caller closes in any case. */
+static bool read_types(const struct fields *f, const struct event_def *def,
+                       struct event_change *ret)
+{
+    const json_t *list = NULL;
+    if (!field_array(f, "types", OPTIONAL, &list))
+        return false;
+    size_t n = list ? json_array_size(list) : 0;
+    if (n > TYPES_MAX)
+        return field_fail(f, "types", "must have at most 16 entries");
+    for (size_t i = 0; i < n; i++) {
+        struct fields one = {.object = json_array_get(list, i), .path = "", .err = f->err};
+        struct ticket_type *type = vec_push(&ret->types);
+        bool ok = read_type(&one, def, type);
+        for (size_t k = 0; ok && k < i; k++)
+            ok = strcmp(ret->types.v[k].id, type->id) != 0 ||
+                 field_fail(&one, "id", "is that of another type, too");
+        if (!ok)
+            return fail_under(f->err, "types", i);
+    }
+    return true;
+}
+
+/* The types of a new event, whose categories and areas have been read. */
+static bool read_new_types(const struct fields *f, struct event_def *def)
+{
+    struct event_change change = {0}; /* for its types */
+    bool ok = read_types(f, def, &change);
+    for (size_t i = 0; i < change.types.n; i++) {
+        if (ok)
+            ok = event_terms_put_type(&def->terms, &change.types.v[i]);
+        ticket_type_close(&change.types.v[i]);
+    }
+    vec_close(&change.types);
+    return ok;
+}
+
+/* ---- a change ---- */
+
 bool parse_event_change(const json_t *json, const struct event_def *def, struct event_change *ret,
                         struct hf_err *err)
 {
-    static const char *const known[] = {TERMS_FIELDS "prices", NULL};
+    static const char *const known[] = {TERMS_FIELDS "prices", "types", NULL};
     const struct fields f = {.object = json, .path = "", .err = err};
     for (size_t i = 0; i < EVENT_FIELDS_N; i++)
         if (json_object_get(json, known[i]))
             ret->given |= 1u << i;
     if (!fields_known(&f, known) || !read_terms(&f, OPTIONAL, &ret->terms) ||
-        !read_prices(&f, def, ret))
+        !read_prices(&f, def, TYPE_PRICE_KEPT, ret) || !read_types(&f, def, ret))
         return false;
-    if (!ret->given && !ret->prices.n)
+    if (!ret->given && !ret->prices.n && !ret->types.n)
         return field_fail(&f, "the body", "must name at least one field to change");
     return true;
 }
@@ -185,10 +264,10 @@ bool parse_event_change(const json_t *json, const struct event_def *def, struct 
 
 static bool read_event(struct reader *rd, const struct fields *f)
 {
-    static const char *const known[] = {TERMS_FIELDS "currency", "sections", "categories", "areas",
-                                        NULL};
+    static const char *const known[] = {
+        TERMS_FIELDS "currency", "sections", "categories", "areas", "types", NULL};
     static const char *const known_with_plan[] = {
-        TERMS_FIELDS "currency", "plan", "prices", "accessible", "focus", "areas", NULL};
+        TERMS_FIELDS "currency", "plan", "prices", "accessible", "focus", "areas", "types", NULL};
     struct event_def *def = rd->def;
     bool has_plan = json_object_get(f->object, "plan");
     if (has_plan && json_object_get(f->object, "sections"))
@@ -197,7 +276,7 @@ static bool read_event(struct reader *rd, const struct fields *f)
         !read_currency(f, def->currency))
         return false;
     def->status = EVENT_OPEN;
-    return has_plan ? read_plan(rd, f) : read_layout(rd, f);
+    return (has_plan ? read_plan(rd, f) : read_layout(rd, f)) && read_new_types(f, def);
 }
 
 static bool parse_with_rows(const json_t *json, const struct rows_cut *cut, struct event_def **ret,

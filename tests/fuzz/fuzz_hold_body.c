@@ -38,8 +38,16 @@ static void places_are_bounded(const struct hold_body *body)
     hf_check(body->n_seats + body->n_areas > 0 || body->best_quantity > 0);
     hf_check(body->n_seats == 0 || body->best_quantity == 0);
     hf_check(body->best_quantity >= 0);
-    for (size_t i = 0; i < body->n_areas; i++)
+    uint64_t n_places = body->n_seats + (uint64_t)body->best_quantity, n_typed = 0;
+    for (size_t i = 0; i < body->n_areas; i++) {
         hf_check(body->areas[i].quantity > 0);
+        n_places += body->areas[i].quantity;
+    }
+    for (size_t i = 0; i < body->types.runs.n; i++) {
+        hf_check(body->types.runs.v[i].n > 0);
+        n_typed += body->types.runs.v[i].n;
+    }
+    hf_check(!body->types.runs.n || n_typed == n_places); /* a type for every place, or none */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -431,6 +431,22 @@ describe('a checkout', () => {
         ['hold', 'active', 'released', 'book'], ['seat', 'held', 'available', 'book'], ['area', 'held', 'available', 'book']]);
     });
 
+    it('keeps the ticket types of all places, from the payment to the log', async () => {
+      const event = await createEvent({ types: [{ id: 'full' }, { id: 'reduced', prices: { S: 600, Floor: 200 } }] });
+      const a = await server.take(event, { seats: ['S-A-1', 'S-A-2'], types: { 'S-A-2': 'reduced' }, areas: { Floor: { reduced: 1 } }, owner: 'Ann' });
+      const b = await server.take(event, { seats: ['S-B-1'], types: { 'S-B-1': 'reduced' }, areas: { Floor: { full: 1, reduced: 1 } }, owner: 'Ann' });
+      const booking = assertOk(await bookAll([a, b]), 201);
+      const wanted = [...a.places.slice(0, 2), b.places[0], a.places[2], ...b.places.slice(1)];
+      assert.deepEqual(booking.places, wanted);
+      assert.deepEqual([booking.amount, booking.payment.amount], [a.amount + b.amount, a.amount + b.amount]);
+      await shop.pay(booking);
+      const sold = await shop.settled(booking, 'confirmed', 'succeeded');
+      assert.deepEqual(sold.places, wanted);
+      const { data } = await server.read(`/v1/audit?hold=${sold.hold}`);
+      assert.deepEqual(data.filter(({ to, object }) => to === 'booked' && object !== 'booking').map(({ seat, quantity, type }) => `${seat ?? quantity} ${type}`),
+        ['S-A-1 full', 'S-A-2 reduced', 'S-B-1 reduced', '1 full', '2 reduced']);
+    });
+
     it('costs what each place was held at, and nothing twice', async () => {
       const event = await createEvent({ max_per_owner: 7, max_per_hold: 4 });
       const first = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 }, owner: 'Ann' });

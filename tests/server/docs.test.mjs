@@ -103,6 +103,7 @@ describe('the limits', () => {
     const [name, plan, event] = [n('model/limits.h', 'NAME_CHARS_MAX'), n('model/limits.h', 'PLAN_TEXT_CHARS_MAX'), n('venue/event_parse.c', 'EVENT_NAME_CHARS_MAX')];
     says('reference.md', `| names of sections, rows, areas, tiers, categories, channels; labels of seats | ${name} characters |`, `| names of sections, rows, categories and seats of a plan | ${plan} characters |`, `| names of an event and a venue | ${event} characters |`,
       `| \`venue_address\`; \`description\`; \`image\` | ${['VENUE_ADDRESS', 'DESCRIPTION', 'IMAGE'].map((term) => n('venue/event_parse.c', `${term}_CHARS_MAX`)).join('; ')} characters |`, `| \`timezone\` | ${n('base/time_zone.h', 'TIME_ZONE_LEN_MAX')} characters:`,
+      `| id; name of a ticket type | ${n('model/limits.h', 'TYPE_ID_LEN_MAX')} of \`A-Z\`, \`a-z\`, \`0-9\`, \`-\` and \`_\`; ${n('model/limits.h', 'TYPE_NAME_CHARS_MAX')} characters |`,
       `| \`owner\`; \`reference\` | ${n('api/hold_parse.h', 'HOLD_OWNER_CHARS_MAX')}; ${n('api/holds.c', 'REFERENCE_CHARS_MAX')} characters |`,
       `| \`email\`; \`reason\` of a cancelled booking | ${n('model/payment.h', 'EMAIL_LEN_MAX')}; ${n('api/bookings.c', 'REASON_CHARS_MAX')} characters |`,
       `| \`metadata\` | ${n('json/fields.c', 'METADATA_KEYS_MAX')} entries, names of ${n('json/fields.c', 'METADATA_KEY_CHARS_MAX')}, strings of ${n('json/fields.c', 'METADATA_VALUE_CHARS_MAX')} characters |`, `| \`metadata\` of a hold without an access key, where the server has some | ${n('api/hold_create.c', 'STRANGER_METADATA_MAX')} bytes of JSON |`,
@@ -121,7 +122,7 @@ describe('the limits', () => {
     says('api.md', `2 to ${n('model/limits.h', 'HOLDS_PER_BOOKING_MAX')} of one event`, `which may have ${n('model/limits.h', 'HOLD_PLACES_MAX')} places`);
     says('reference.md', `| holds that one request books together; their places | ${n('model/limits.h', 'HOLDS_PER_BOOKING_MAX')}; ${n('model/limits.h', 'HOLD_PLACES_MAX')} |`);
     says('plans.md', `| seats; rows; areas of the plan; categories | ${seats}; ${rows}; ${n('venue/plan_areas.c', 'AREAS_MAX')}; ${categories} |`);
-    says('reference.md', `| seats, rows, categories, channels of an event | ${seats}; ${rows}; ${categories}; ${n('model/limits.h', 'CHANNELS_MAX')} |`, `| places of an area | ${n('venue/reader.h', 'AREA_CAPACITY_MAX')} |`,
+    says('reference.md', `| seats, rows, categories, channels, ticket types of an event | ${seats}; ${rows}; ${categories}; ${n('model/limits.h', 'CHANNELS_MAX')}; ${n('model/limits.h', 'TYPES_MAX')} |`, `| places of an area | ${n('venue/reader.h', 'AREA_CAPACITY_MAX')} |`,
       `| seats, and areas, that one request blocks or unblocks | ${n('api/seats.c', 'BLOCK_SEATS_MAX')}; ${n('model/limits.h', 'HOLD_PLACES_MAX')} |`,
       `| a price | 10^${Math.log10(defined('model/limits.h', 'PRICE_MAX'))} |`, `| \`max_per_hold\` | 1 to ${n('model/limits.h', 'HOLD_PLACES_MAX')}, default ${n('venue/event_parse.c', 'MAX_PER_HOLD_DEFAULT')} |`,
       `| \`max_per_owner\` | 1 to ${n('model/limits.h', 'MAX_PER_OWNER_MAX')}, or none |`,

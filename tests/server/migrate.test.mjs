@@ -18,7 +18,7 @@ import { backend, HOLDFASTD, reap, runServer, start, tempDir, until } from '../s
 import { CRASH_EXIT } from '../support/till.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3, 4, 5, 6, 7, 8, 10];
+const VERSIONS = [3, 4, 5, 6, 7, 8, 10, 11];
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
@@ -43,7 +43,7 @@ function script(place, text) {
   else execFileSync('psql', [place.ledger, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-f', '-'], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
-const COLUMNS = (version) => ({ events: ['created_at', ...(version < 10 ? [] : ['starts_at'])], event_clock: ['now'], holds: ['created_at', 'expires_at', 'max_expires_at'],
+const COLUMNS = (version) => ({ events: ['created_at', ...(version < 10 ? [] : ['starts_at']), ...(version < 11 ? [] : ['sales_close_at'])], event_clock: ['now'], holds: ['created_at', 'expires_at', 'max_expires_at'],
   bookings: ['created_at', ...(version < 5 ? [] : ['cancelled_at'])], idempotency: ['created_at'],
   ...(version < 4 ? { seats: ['expires_at'], audit: ['at', 'until'] } : { log: ['at', 'until'] }) });
 
@@ -80,7 +80,7 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
       if (is.history && version < 5) is.history = is.history.filter(({ cause }) => cause !== 'renew'); // it had no renewals
       if (is.data && version < 8 && /^\/v1\/audit\?.*&seat=/.test(target)) is.data = is.data.filter(({ cause }) => cause !== 'renew'); // nor had this
       // Sales closed at the start of none of these events, and still do not.
-      for (const event of [is, ...(is.data ?? [])].filter((one) => one.object === 'event' && one.starts_at)) {
+      for (const event of [is, ...(is.data ?? [])].filter((one) => version < 11 && one.object === 'event' && one.starts_at)) {
         assert.equal(event.sales_close_at, NEVER, target);
         event.sales_close_at = null;
       }
@@ -113,6 +113,24 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const { key, body, answer } = recorded.keyed;
     const again = await server.post('/v1/holds', body, { 'Idempotency-Key': key });
     assert.deepEqual([again.status, again.json], [201, answer]);
+  });
+
+  if (version >= 11) it('gets ticket types, and what was held before is of the first', async () => {
+    await running();
+    const [, , event] = recorded.events;
+    const types = [{ id: 'full', name: 'Full price', prices: {} }, { id: 'child', name: 'Child', prices: { Stalls: 100 } }];
+    assert.deepEqual(assertOk(await server.patch(`/v1/events/${event}`, { types })).types, types);
+    for (const [target, was] of Object.entries(recorded.answers).filter(([, { object, event: of }]) => ['hold', 'booking'].includes(object) && of === event)) {
+      const { places, ...is } = await server.read(target);
+      assert.equal(is.amount, was.amount, target);
+      assert.equal(places.length, was.seats.length + Object.values(was.areas).reduce((sum, n) => sum + n, 0));
+      assert.ok(places.every(({ type }) => type === 'full'), target);
+      assert.equal(places.reduce((sum, { amount }) => sum + amount, 0), was.amount, target);
+    }
+    const hold = await server.take(event, { seats: ['Box-L-4', 'Stalls-A-8'], types: { 'Stalls-A-8': 'child' } });
+    assert.equal(hold.amount, 9000 + 100);
+    const { data } = await server.read(`/v1/audit?event=${event}&limit=1000`);
+    assert.deepEqual(data.filter(({ type }) => type === 'child').map(({ seat }) => seat), ['Stalls-A-8']);
   });
 
   if (version >= 10) it('sells on an event that has begun, until it is to close at its start', async () => {

@@ -252,27 +252,28 @@ describe('the server does what the document says', () => {
     const base = { name: 'Gala', currency: 'usd' };
     const lock = { session: UNKNOWN.session, owner: 'a' };
     const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', venue_address: 'Street', timezone: 'UTC', image: '/a', description: 'Fun', metadata: { a: 1 } };
-    const places = { seats: ['S-A-1'], areas: { Floor: 1 } };
+    const places = { seats: ['S-A-1'], areas: { Floor: 1 } }, types = [{ id: 'full', name: 'Full', prices: { S: 1 } }];
     const seat = { seat_guid: 'H-1', seat_number: '1', position: { x: 0, y: 0 }, category: 'A' };
     const plan = { name: 'Hall', size: { width: 9, height: 9 }, categories: [{ name: 'A', color: 'red' }],
       zones: [{ name: 'Z', position: { x: 0, y: 0 }, rows: [{ row_number: '1', position: { x: 0, y: 0 }, seats: [seat] }],
         areas: [{ shape: 'circle', circle: { radius: 1 }, position: { x: 0, y: 0 }, uuid: 'u' }] }] };
     return {
       createEvent: [
-        { ...base, ...terms, sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }] },
+        { ...base, ...terms, sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }], types },
         { ...base, sections: [{ name: 'S', tier: 'A', price: 1, rows: [{ name: 'A', seats: 1 }] }] },
         { ...base, categories: [{ name: 'A', price: 1, color: 'red' }], sections: [{ name: 'S', category: 'A', rows: 1, seats_per_row: 1 }] },
         { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', category: 'A', rows: [{ name: 'A', seats: ['1'] }] }] },
         { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', rows: [{ name: 'A', seats: [{ label: '1', category: 'A', x: 0, y: 0 }] }] }] },
         { ...base, plan, prices: { A: 1 }, focus: { x: 0, y: 0 }, areas: [{ name: 'Floor', price: 1, capacity: 1, plan_area: 'u' }] },
       ],
-      changeEvent: [{ ...terms, prices: { S: 1 } }],
+      changeEvent: [{ ...terms, prices: { S: 1 }, types }],
       createHold: [
         { event: of, ...places, owner: 'me', ttl_ms: 1000, metadata: { a: 1 } },
-        { event: of, best_available: { quantity: 1, section: 'S', tier: 'A', category: 'A' } },
+        { event: of, best_available: { quantity: 1, section: 'S', tier: 'A', category: 'A', types: { full: 1 } } },
+        { event: of, seats: ['S-A-1'], types: { 'S-A-1': 'full' }, areas: { Floor: { full: 1 } } },
         { event: of, seats: ['S-A-1'], owner: 'me', channel: 'house' },
       ],
-      changeHold: [{ fence: 1, add: places, remove: places }],
+      changeHold: [{ fence: 1, add: places, remove: places }, { fence: 1, types: { 'S-A-1': 'full' }, add: { areas: { Floor: { full: 1 } } }, remove: { areas: { Floor: { full: 1 } } } }],
       renewHold: [{ ttl_ms: 1000 }],
       confirmHold: [{ fence: 1, reference: 'order-1' }],
       createBooking: [{ hold: UNKNOWN.hold, email: 'a@b', reference: 'order-1' }, { holds: [UNKNOWN.hold, 'hold_2'] }],
@@ -520,6 +521,39 @@ describe('the server does what the document says', () => {
     const most = { areas: { Floor: PUBLIC_PLACES } };
     await drive('changeHold', 429, { parameters: { hold: few.json.id }, body: { fence: few.json.fence, add: most }, as: 'nobody' });
     await drive('releaseHold', 204, { parameters: { hold: few.json.id } });
+  });
+
+  it('sells ticket types', async () => {
+    const types = [{ id: 'full', name: 'Full price' }, { id: 'reduced', prices: { S: 600, Floor: 100 } }];
+    const body = {
+      name: 'Fair', currency: 'usd', sections: [{ name: 'S', price: 1000, rows: 1, seats_per_row: 9 }], areas: [{ name: 'Floor', price: 300, capacity: 9 }], types,
+    };
+    const fair = (await drive('createEvent', 201, { body })).json;
+    const parameters = { event: fair.id };
+    await driveKeyed('changeEvent', 200, { parameters, body: { types: [{ id: 'reduced', name: 'Reduced', prices: { S: null } }, { id: 'child', prices: { Floor: 0 } }] } });
+    await drive('changeEvent', 400, { parameters, body: { types: [{ id: 'a b' }] } });
+    const stream = await Stream.open(server, fair, { headers: { Authorization: `Bearer ${ADMIN}` } });
+    await drive('getSeatMap', 200, { parameters });
+    await drive('getEvent', 200, { parameters });
+    const made = (await driveKeyed('createHold', 201, {
+      body: { event: fair.id, seats: ['S-A-1', 'S-A-2'], types: { 'S-A-2': 'reduced' }, areas: { Floor: { child: 1, full: 1 } } },
+    })).json;
+    assert.equal(made.places.length, 4);
+    await drive('createHold', 404, { body: { event: fair.id, seats: ['S-A-3'], types: { 'S-A-3': 'senior' } } });
+    await drive('createHold', 201, { body: { event: fair.id, best_available: { quantity: 2, types: { child: 1 } } } });
+    const changed = (await driveKeyed('changeHold', 200, {
+      parameters: { hold: made.id }, body: { fence: made.fence, types: { 'S-A-1': 'child' }, remove: { areas: { Floor: { full: 1 } } }, add: { areas: { Floor: { reduced: 1 } } } },
+    })).json;
+    assert.equal((await drive('changeHold', 404, { parameters: { hold: made.id }, body: { fence: changed.fence, types: { 'S-A-1': 'senior' } } })).json.code, 'no_such_type');
+    const sold = (await drive('confirmHold', 201, { parameters: { hold: made.id }, body: { fence: changed.fence } })).json;
+    assert.deepEqual(sold.places, changed.places);
+    await drive('getBooking', 200, { parameters: { booking: sold.id } });
+    await drive('listBookings', 200, { parameters: { event: fair.id } });
+    await drive('readAudit', 200, { parameters: { event: fair.id } });
+    await drive('listHolds', 200, { parameters: { event: fair.id } });
+    await drive('changeEvent', 200, { parameters, body: { prices: { S: 900 } } });
+    await stream.find(({ event: kind }) => kind === 'event');
+    stream.close();
   });
 
   it('lists and cancels bookings', async () => {

@@ -28,8 +28,11 @@ async function driveShop(server, post) {
   const house = await server.take(event, { seats: ['Stalls-A-1'], areas: { Floor: 2 }, channel: 'house', ttl_ms: 600_000 });
   const changed = await server.take(event, { seats: ['Stalls-B-1', 'Stalls-B-2'], ttl_ms: 600_000, owner: 'eve' });
   assertOk(await server.patch(`/v1/events/${event.id}`, { name: 'Swan Lake', venue: 'Hall', prices: { Stalls: 5000 }, max_per_owner: 9 }));
-  // It has begun, and is on sale until somebody closes it: before schema version 11 the start ended nothing.
-  if (version >= 10) assertOk(await server.patch(`/v1/events/${event.id}`, { starts_at: new Date(Date.now() - 3_600_000).toISOString() }));
+  // It has begun, and is on sale: before schema version 11 the start ended nothing.
+  if (version >= 10) {
+    assertOk(await server.patch(`/v1/events/${event.id}`, {
+      starts_at: new Date(Date.now() - 3_600_000).toISOString(), ...(version < 11 ? {} : { sales_close_at: new Date(Date.now() + 86_400_000).toISOString() }) }));
+  }
   assertOk(await server.patch(`/v1/holds/${changed.id}`, { fence: changed.fence, add: { seats: ['Stalls-B-3'], areas: { Floor: 1 } }, remove: { seats: ['Stalls-B-1'] } }));
   const bookings = [];
   for (const seats of [['Stalls-C-1', 'Box-L-1'], ['Stalls-C-2']]) {

@@ -96,6 +96,7 @@ static void anything_unusual_is_left_to_the_thorough_reader(void **state)
         "{\"event\":\"e\",\"seats\":[\"a\"],\"ttl_ms\":1000.0}",
         "{\"event\":\"e\",\"seats\":[\"a\"],\"ttl_ms\":99999999999999999999}",
         "{\"event\":\"e\",\"seats\":[\"a\"],\"metadata\":{}}",
+        "{\"event\":\"e\",\"seats\":[\"a\"],\"types\":{\"a\":\"child\"}}",
         "{\"event\":\"e\",\"seats\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"10\","
         "\"11\",\"12\",\"13\",\"14\",\"15\",\"16\",\"17\"]}",
     };

@@ -105,7 +105,8 @@ class Events(_Group):
 
     def stream(self, id: str, *, after: Optional[int] = None) -> Stream:
         """Changes of the event, each once and in order, from now on or from a `seq` on:
-        `seats` with its `changes` and `areas`, `event` with its `status` and `prices`, and `reset`
+        `seats` with its `changes` and `areas`, `event` with its `status` and `prices`, and with its
+        `types` if there are any, and `reset`
         with the whole `map` where changes in between are not known any more."""
         def read(seq: int) -> Tuple[Resource, int]:
             found = self._read_map(id, seq)
@@ -160,23 +161,25 @@ class Holds(_Group):
 
     def create(self, *, event: str, seats: Optional[Sequence[str]] = None,
                best_available: Optional[Mapping[str, Any]] = None,
-               areas: Optional[Places] = None, owner: Optional[str] = None,
+               areas: Optional[Places] = None, types: Optional[Mapping[str, str]] = None,
+               owner: Optional[str] = None,
                ttl_ms: Optional[int] = None, metadata: Optional[Mapping[str, Any]] = None,
                channel: Optional[str] = None, resume: Optional[bool] = None,
                idempotency_key: Key = None, timeout: Seconds = None, **fields: Any) -> Resource:
         return self._write("/v1/holds", _given(
-            event=event, seats=seats, best_available=best_available, areas=areas, owner=owner,
-            ttl_ms=ttl_ms, metadata=metadata, channel=channel, resume=resume, **fields),
+            event=event, seats=seats, best_available=best_available, areas=areas, types=types,
+            owner=owner, ttl_ms=ttl_ms, metadata=metadata, channel=channel, resume=resume, **fields),
             idempotency_key, timeout)
 
     def get(self, id: str, *, timeout: Seconds = None) -> Resource:
         return self._get(_path("holds", id), timeout)
 
     def change(self, id: str, *, fence: int, add: Optional[Places] = None,
-               remove: Optional[Places] = None, idempotency_key: Key = None,
-               timeout: Seconds = None, **fields: Any) -> Resource:
-        return self._write(_path("holds", id), _given(fence=fence, add=add, remove=remove, **fields),
-                           idempotency_key, timeout, "PATCH")
+               remove: Optional[Places] = None, types: Optional[Mapping[str, str]] = None,
+               idempotency_key: Key = None, timeout: Seconds = None, **fields: Any) -> Resource:
+        return self._write(_path("holds", id), _given(
+            fence=fence, add=add, remove=remove, types=types, **fields), idempotency_key, timeout,
+            "PATCH")
 
     def release(self, id: str, *, timeout: Seconds = None) -> None:
         self._send(_path("holds", id), None, timeout, "DELETE")

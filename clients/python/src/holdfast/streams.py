@@ -149,7 +149,7 @@ class SeatMap(AbstractContextManager["SeatMap"]):
 
     seats   the state of each seat by its id: `available`, `held`, `booked` or `blocked`
     areas   how many places of each area are available
-    status, prices, seq
+    status, prices, types, seq
     """
 
     _STATES = {".": "available", "h": "held", "b": "booked", "x": "blocked"}
@@ -185,7 +185,7 @@ class SeatMap(AbstractContextManager["SeatMap"]):
         """A copy of all of it, of one moment."""
         with self._changed:
             return Resource(seq=self.seq, status=self.status, prices=dict(self.prices),
-                            seats=dict(self.seats), areas=dict(self.areas))
+                            types=list(self.types), seats=dict(self.seats), areas=dict(self.areas))
 
     def _follow(self) -> None:
         try:
@@ -203,6 +203,7 @@ class SeatMap(AbstractContextManager["SeatMap"]):
         self.seq: int = read["seq"]
         self.status: str = read["status"]
         self.prices: Dict[str, int] = read["prices"]
+        self.types: List[Resource] = read.get("types", [])
         self.seats: Dict[str, str] = dict(zip(self._ids, (self._STATES[each] for each in letters)))
         self.areas: Dict[str, int] = {area["name"]: area["available"] for area in read["areas"]}
 
@@ -211,6 +212,7 @@ class SeatMap(AbstractContextManager["SeatMap"]):
             self._load(change["map"])
         elif change.type == "event":
             self.status, self.prices = change["status"], change["prices"]
+            self.types = change.get("types", [])
         else:
             self.seats.update((seat, self._STATES[letter]) for seat, letter in change["changes"])
             self.areas.update(change["areas"])

@@ -31,6 +31,10 @@ static const char usage[] =
     "                         create, set: as the API has them; in set, none removes a value\n"
     "  --price NAME=AMOUNT    create: of a category of the plan; set: of a category, section or\n"
     "                         area, from now on; may be repeated\n"
+    "  --type ID[:NAME]       create, set: a ticket type; may be repeated\n"
+    "  --type-price ID:NAME=AMOUNT\n"
+    "                         create, set: what it costs in a category, section or area, if not\n"
+    "                         the same as others; may be repeated\n"
     "  --section NAME, --area NAME=N, --channel NAME\n"
     "                         block, unblock: whole sections, places of areas; who may hold them\n"
     "  --after SEQ            watch: begin with what followed this seq\n"
@@ -55,6 +59,8 @@ static const char usage[] =
         {"hold-max", PARAM_DURATION, "hold_max_ms", false, false},                                 \
         {"max-per-hold", PARAM_INTEGER, "max_per_hold", false, false},                             \
         {"max-per-owner", PARAM_INTEGER, "max_per_owner", false, true},                            \
+        {"type", PARAM_TYPE, "types", false, false},                                               \
+        {"type-price", PARAM_TYPE_PRICE, "types", false, false},                                   \
     {                                                                                              \
         "file", PARAM_BODY, "", false, false                                                       \
     }

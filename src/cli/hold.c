@@ -12,7 +12,9 @@ static const char usage[] =
     "  --best N               create: the N best places that are free, instead of named seats\n"
     "  --section NAME, --tier NAME, --category NAME, --accessible, --scattered\n"
     "                         create: of these --best chooses; --scattered: not in one row\n"
-    "  --area NAME=N          create: places of an area; may be repeated\n"
+    "  --best-type TYPE=N     create: of those, so many of this ticket type; may be repeated\n"
+    "  --area NAME=N[:TYPE]   create: places of an area; may be repeated, also for each type\n"
+    "  --type SEAT=TYPE       create, change: the ticket type of a seat; may be repeated\n"
     "  --owner TEXT           create, list: the buyer's label\n"
     "  --ttl DURATION         create, renew: how long\n"
     "  --metadata JSON        create: a flat object\n"
@@ -20,7 +22,7 @@ static const char usage[] =
     "  --resume               create: the owner's hold, if it is of exactly these places\n"
     "  --status STATUS        list: active, expired, released or confirmed\n"
     "  --fence N              change, confirm: the hold's fence\n"
-    "  --add SEAT, --remove SEAT, --add-area NAME=N, --remove-area NAME=N\n"
+    "  --add SEAT, --remove SEAT, --add-area NAME=N[:TYPE], --remove-area NAME=N[:TYPE]\n"
     "                         change: all of it or nothing; may be repeated\n"
     "  --reference TEXT       confirm: the seller's own number\n"
     "  --rescue               confirm: also an expired hold, if its places are free\n"
@@ -33,7 +35,9 @@ static const struct param create_params[] = {
     {"category", PARAM_TEXT, "best_available.category", false, false},
     {"accessible", PARAM_TRUE, "best_available.accessible", false, false},
     {"scattered", PARAM_FALSE, "best_available.adjacent", false, false},
-    {"area", PARAM_NUMBERS, "areas", false, false},
+    {"area", PARAM_PLACES, "areas", false, false},
+    {"type", PARAM_NAMES, "types", false, false},
+    {"best-type", PARAM_NUMBERS, "best_available.types", false, false},
     {"owner", PARAM_TEXT, "owner", false, false},
     {"ttl", PARAM_DURATION, "ttl_ms", false, false},
     {"metadata", PARAM_JSON, "metadata", false, false},
@@ -48,8 +52,9 @@ static const struct param change_params[] = {
     {"fence", PARAM_INTEGER, "fence", true, false},
     {"add", PARAM_TEXTS, "add.seats", false, false},
     {"remove", PARAM_TEXTS, "remove.seats", false, false},
-    {"add-area", PARAM_NUMBERS, "add.areas", false, false},
-    {"remove-area", PARAM_NUMBERS, "remove.areas", false, false},
+    {"add-area", PARAM_PLACES, "add.areas", false, false},
+    {"remove-area", PARAM_PLACES, "remove.areas", false, false},
+    {"type", PARAM_NAMES, "types", false, false},
     {0}};
 static const struct param confirm_params[] = {{"fence", PARAM_INTEGER, "fence", true, false},
                                               {"reference", PARAM_TEXT, "reference", false, false},

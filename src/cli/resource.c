@@ -13,7 +13,7 @@
 
 #define TIMEOUT_MS 30000
 #define FOLLOW_PAUSE_MS 1000
-#define PARAMS_MAX 24
+#define PARAMS_MAX 28
 #define VERBS_MAX 24
 
 /* ---- values ---- */
@@ -60,28 +60,130 @@ static bool append(const struct resource_call *c, const struct param *p, json_t 
     return (value && json_array_append_new(list, value) == 0) || is_wrong(c, p, "is not UTF-8");
 }
 
-/* NAME=NUMBER.  The name may have an = of its own. */
-static bool add_number(const struct resource_call *c, const struct param *p, const char *text)
+/* The object of that name in another one, made if it is not there.  NULL: the name is not UTF-8. */
+static json_t *object_in(json_t *object, const char *name)
 {
-    const char *name, *equals = strrchr(text, '=');
-    int64_t n;
-    char option[64];
+    if (!json_object_get(object, name))
+        json_object_set_new(object, name, json_object());
+    return json_object_get(object, name);
+}
+
+/* The object that the option's member is. */
+static json_t *object_named(const struct resource_call *c, const struct param *p)
+{
+    const char *name;
+    json_t *object = object_of(c->fields, p->member, &name);
+    return object_in(object, name);
+}
+
+/* Puts a value under the first `len` bytes of the text, which must be new; takes it over. */
+static bool put_new(const struct resource_call *c, const struct param *p, json_t *object,
+                    const char *text, size_t len, json_t *value)
+{
+    bool is_twice = object && (!json_is_object(object) || json_object_getn(object, text, len));
+    if (!is_twice && json_object_setn_new(object, text, len, value) == 0)
+        return true;
+    if (is_twice)
+        json_decref(value);
+    return is_wrong(c, p, is_twice ? "the same name twice" : "is not UTF-8");
+}
+
+/* Finds the = of NAME=NUMBER, where the name may have an = of its own, and reads the number.  NULL:
+ * it is not of that form, and a message says so. */
+static const char *read_number(const struct resource_call *c, const struct param *p,
+                               const char *form, char *text, int64_t *ret)
+{
+    char option[64], *equals = strrchr(text, '=');
     snprintf(option, sizeof option, "--%s", p->option);
-    if (!equals || equals == text)
-        return is_wrong(c, p, "expected NAME=NUMBER");
-    if (!cli_integer(c->remote.command, option, equals + 1, 0, INT64_MAX, &n))
-        return false;
-    json_t *object = object_of(c->fields, p->member, &name),
-           *numbers = json_object_get(object, name);
-    if (!numbers) {
-        numbers = json_object();
-        json_object_set_new(object, name, numbers);
+    if (!equals || equals == text) {
+        (void)is_wrong(c, p, form);
+        return NULL;
     }
+    return cli_integer(c->remote.command, option, equals + 1, 0, INT64_MAX, ret) ? equals : NULL;
+}
+
+static bool add_number(const struct resource_call *c, const struct param *p, char *text)
+{
+    int64_t n = 0;
+    const char *equals = read_number(c, p, "expected NAME=NUMBER", text, &n);
+    return equals &&
+           put_new(c, p, object_named(c, p), text, (size_t)(equals - text), json_integer(n));
+}
+
+static bool add_name(const struct resource_call *c, const struct param *p, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return is_wrong(c, p, "expected NAME=TEXT");
     size_t len = (size_t)(equals - text);
-    if (json_object_getn(numbers, text, len))
-        return is_wrong(c, p, "the same name twice");
-    return json_object_setn_new(numbers, text, len, json_integer(n)) == 0 ||
-           is_wrong(c, p, "the name is not UTF-8");
+    return put_new(c, p, object_named(c, p), text, len, json_string(equals + 1));
+}
+
+/* NAME=NUMBER of places, or NAME=NUMBER:TYPE for each of several ticket types. */
+static bool add_places_of_type(const struct resource_call *c, const struct param *p, char *text)
+{
+    static const char form[] = "expected NAME=NUMBER or NAME=NUMBER:TYPE";
+    char *equals = strrchr(text, '='), *colon = equals ? strchr(equals, ':') : NULL;
+    int64_t n = 0;
+    if (!colon)
+        return add_number(c, p, text);
+    *colon = '\0';
+    if (!colon[1])
+        return is_wrong(c, p, form);
+    if (!read_number(c, p, form, text, &n))
+        return false;
+    *equals = '\0';
+    json_t *types = object_in(object_named(c, p), text);
+    return put_new(c, p, types, colon + 1, strlen(colon + 1), json_integer(n));
+}
+
+/* The ticket type of that id in the list; makes it if it is not there. */
+static json_t *type_of(const struct resource_call *c, const struct param *p, const char *id)
+{
+    const char *name;
+    json_t *object = object_of(c->fields, p->member, &name), *list = json_object_get(object, name);
+    if (!list) {
+        list = json_array();
+        json_object_set_new(object, name, list);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *has = json_string_value(json_object_get(json_array_get(list, i), "id"));
+        if (has && strcmp(has, id) == 0)
+            return json_array_get(list, i);
+    }
+    json_t *type = json_pack("{s:s}", "id", id);
+    return type && json_array_append_new(list, type) == 0 ? type : NULL;
+}
+
+/* ID, or ID:NAME. */
+static bool add_type(const struct resource_call *c, const struct param *p, char *text)
+{
+    char *colon = strchr(text, ':');
+    if (colon)
+        *colon = '\0';
+    json_t *type = type_of(c, p, text);
+    if (!type || !colon)
+        return type || is_wrong(c, p, "is not UTF-8");
+    return put_new(c, p, type, "name", 4, json_string(colon + 1));
+}
+
+/* ID:NAME=NUMBER: what places of that category, section or area cost as this type. */
+static bool add_type_price(const struct resource_call *c, const struct param *p, char *text)
+{
+    static const char form[] = "expected TYPE:NAME=NUMBER";
+    char *colon = strchr(text, ':');
+    int64_t n;
+    if (!colon || colon == text)
+        return is_wrong(c, p, form);
+    const char *equals = read_number(c, p, form, colon + 1, &n);
+    if (!equals)
+        return false;
+    *colon = '\0';
+    json_t *type = type_of(c, p, text);
+    if (!type)
+        return is_wrong(c, p, "is not UTF-8");
+    return put_new(c, p, object_in(type, "prices"), colon + 1, (size_t)(equals - colon - 1),
+                   json_integer(n));
 }
 
 /* NAME:ROWSxSEATS:PRICE[:TIER] and NAME:CAPACITY:PRICE[:PLAN_AREA]. */
@@ -191,6 +293,14 @@ static bool set_param(const struct resource_call *c, const struct param *p, char
         return append(c, p, json_string(text));
     case PARAM_NUMBERS:
         return add_number(c, p, text);
+    case PARAM_NAMES:
+        return add_name(c, p, text);
+    case PARAM_PLACES:
+        return add_places_of_type(c, p, text);
+    case PARAM_TYPE:
+        return add_type(c, p, text);
+    case PARAM_TYPE_PRICE:
+        return add_type_price(c, p, text);
     case PARAM_SECTION:
     case PARAM_AREA:
         return add_places(c, p, text);

@@ -14,13 +14,17 @@ enum param_kind {
     PARAM_TRUE,     /* takes no value */
     PARAM_FALSE,    /* the same */
     PARAM_JSON,
-    PARAM_TEXTS,   /* a list; may be repeated */
-    PARAM_NUMBERS, /* NAME=NUMBER: an object; may be repeated */
-    PARAM_SECTION, /* NAME:ROWSxSEATS:PRICE[:TIER]: a list of sections; may be repeated */
-    PARAM_AREA,    /* NAME:CAPACITY:PRICE[:PLAN_AREA]: a list of areas; may be repeated */
-    PARAM_POINT,   /* X,Y: an object */
-    PARAM_FILE,    /* a file with the value as a JSON object, - for standard input */
-    PARAM_BODY,    /* a file with the whole body, - for standard input */
+    PARAM_TEXTS,      /* a list; may be repeated */
+    PARAM_NUMBERS,    /* NAME=NUMBER: an object; may be repeated */
+    PARAM_NAMES,      /* NAME=TEXT: an object; may be repeated */
+    PARAM_PLACES,     /* NAME=NUMBER or NAME=NUMBER:TYPE: an object; may be repeated */
+    PARAM_TYPE,       /* ID or ID:NAME: a list of ticket types; may be repeated */
+    PARAM_TYPE_PRICE, /* ID:NAME=NUMBER, of the same list; may be repeated */
+    PARAM_SECTION,    /* NAME:ROWSxSEATS:PRICE[:TIER]: a list of sections; may be repeated */
+    PARAM_AREA,       /* NAME:CAPACITY:PRICE[:PLAN_AREA]: a list of areas; may be repeated */
+    PARAM_POINT,      /* X,Y: an object */
+    PARAM_FILE,       /* a file with the value as a JSON object, - for standard input */
+    PARAM_BODY,       /* a file with the whole body, - for standard input */
 };
 
 /* An option, and the member that it becomes: of the body, or of the query if the method is GET. */

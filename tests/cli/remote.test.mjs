@@ -316,7 +316,9 @@ describe('exit codes and messages', () => {
     'places without a number': ['hold', 'create', 'e', '--area', 'Floor'], 'a section that is none': ['event', 'create', '--section', 'S:2:5'],
     'metadata that are none': ['hold', 'create', 'e', 'S-A-1', '--metadata', '{'], 'a file that is not there': ['event', 'create', '--file', '/no/such/file'],
     'an address that is none': ['event', 'list', '--server', 'gopher://x'], 'a key file that is not there': ['event', 'list', '--key-file', '/no/such/file'],
-    'an area twice': ['hold', 'create', 'e', '--area', 'F=1', '--area', 'F=2'], 'bytes that are no text': null,
+    'an area twice': ['hold', 'create', 'e', '--area', 'F=1', '--area', 'F=2'], 'an area with and without a type': ['hold', 'create', 'e', '--area', 'F=1', '--area', 'F=2:a'],
+    'a type of an area twice': ['hold', 'create', 'e', '--area', 'F=1:a', '--area', 'F=2:a'], 'a type that is none': ['hold', 'create', 'e', '--area', 'F=1:'],
+    'a seat without its type': ['hold', 'create', 'e', 'S-A-1', '--type', 'S-A-1'], 'a price of no type': ['event', 'set', 'e', '--type-price', 'Floor=2'], 'bytes that are no text': null,
   };
   for (const [what, args] of Object.entries(mistakes)) {
     it(`${what}: 64`, async () => {
@@ -361,6 +363,16 @@ describe('the requests', () => {
       ['POST', '/base/v1/events/evt_1/block', { seats: ['S-A-1'], sections: ['Balcony', 'Box'], areas: { Floor: 20 }, channel: 'house' }]],
     [['hold', 'create', 'evt_1', '--best', '2', '--category', 'B', '--accessible', '--scattered', '--channel', 'house', '--resume', '--owner', 'ann'],
       ['POST', '/base/v1/holds', { event: 'evt_1', best_available: { quantity: 2, category: 'B', accessible: true, adjacent: false }, channel: 'house', resume: true, owner: 'ann' }]],
+    [['event', 'create', '--name', 'x', '--currency', 'eur', '--type', 'full:Full: price', '--type-price', 'child:S=100', '--type-price', 'child:F=1=2', '--type', 'full-2', '--type', 'child:Child'],
+      ['POST', '/base/v1/events', { name: 'x', currency: 'eur', types: [{ id: 'full', name: 'Full: price' }, { id: 'child', prices: { S: 100, 'F=1': 2 }, name: 'Child' }, { id: 'full-2' }] }]],
+    [['event', 'set', 'evt_1', '--type', 'group', '--type-price', 'group:Floor=5'],
+      ['PATCH', '/base/v1/events/evt_1', { types: [{ id: 'group', prices: { Floor: 5 } }] }]],
+    [['hold', 'create', 'evt_1', 'S-A-1', '--type', 'S-A-1=child', '--area', 'Floor=2:reduced', '--area', 'Floor=1:full', '--area', 'Pit=3'],
+      ['POST', '/base/v1/holds', { event: 'evt_1', seats: ['S-A-1'], types: { 'S-A-1': 'child' }, areas: { Floor: { reduced: 2, full: 1 }, Pit: 3 } }]],
+    [['hold', 'create', 'evt_1', '--best', '3', '--best-type', 'child=2', '--best-type', 'full=1'],
+      ['POST', '/base/v1/holds', { event: 'evt_1', best_available: { quantity: 3, types: { child: 2, full: 1 } } }]],
+    [['hold', 'change', 'hold_1', '--fence', '7', '--type', 'S-A-1=child', '--add-area', 'Floor=2:full', '--remove-area', 'Floor=2:child'],
+      ['PATCH', '/base/v1/holds/hold_1', { fence: 7, types: { 'S-A-1': 'child' }, add: { areas: { Floor: { full: 2 } } }, remove: { areas: { Floor: { child: 2 } } } }]],
     [['hold', 'change', 'hold_1', '--fence', '7', '--add', 'S-A-1', '--add', 'S-A-2', '--remove', 'S-B-1', '--add-area', 'Floor=2', '--remove-area', 'Pit=1'],
       ['PATCH', '/base/v1/holds/hold_1', { fence: 7, add: { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 2 } }, remove: { seats: ['S-B-1'], areas: { Pit: 1 } } }]],
     [['booking', 'list', '--event', 'evt_1', '--status', 'confirmed', '--reference', 'order 42/\u00e4', '--owner', 'ann&b', '--limit', '5'],

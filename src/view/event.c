@@ -98,7 +98,7 @@ void event_free(struct event *e)
     if (!e)
         return;
     event_drop_loaded(e);
-    free_seats_close(e->free_seats, e->def);
+    free_seats_close(e->free_seats);
     snapshot_unref(e->documents.map);
     snapshot_unref(e->documents.plan);
     versions_leave(e->documents.maps);

@@ -38,12 +38,13 @@ static size_t def_memory(const struct event_def *def)
     return bytes + (def->venue ? venue_memory(def->venue) : 0);
 }
 
-/* The index of free seats has bits, and where seats have positions 12 bytes per seat for slots and
- * distances; of each row it has a line of 16 bytes, and two nodes of its tree. */
+/* The index of free seats has bits, and of each row a line of 24 bytes, and two nodes of its tree.
+ * With a venue there is one by category, too, with 4 bytes per seat for slots; the other one has 12
+ * for slots and distances where seats have positions. */
 static size_t best_memory(const struct event *e)
 {
-    size_t per_seat = e->def->venue ? 3 * sizeof(uint32_t) : 0;
-    return e->def->n_seats * per_seat + e->def->n_seats / 4 + (size_t)e->rows.n * 48;
+    size_t n_indexes = e->def->venue ? 2 : 1, per_seat = e->def->venue ? 4 * sizeof(uint32_t) : 0;
+    return e->def->n_seats * per_seat + n_indexes * (e->def->n_seats / 4 + (size_t)e->rows.n * 64);
 }
 
 size_t event_memory(struct event *e)

@@ -6,12 +6,11 @@
 #include "view/view.h"
 
 struct free_seats {
-    struct lines lines;
-    /* Indexes of all categories, and of one category each.  All but the first are made on demand.
-     */
-    struct index *any[SEAT_KINDS], **of_category[SEAT_KINDS];
-    uint32_t *by_category;    /* seats, by category; made on demand */
-    uint32_t *category_first; /* where each category begins there, and the end of the last */
+    struct lines whole, by_category; /* the second on demand: it has no list until then */
+    /* Over each set of lines.  All but the index of ordinary seats in whole rows are made on
+     * demand. */
+    struct index *of_rows[SEAT_KINDS], *of_categories[SEAT_KINDS];
+    struct category_price *by_price; /* on demand; NULL: to be sorted */
 };
 
 static bool belongs(const struct venue *v, uint32_t seat, enum seat_kind kind)
@@ -27,119 +26,140 @@ static bool belongs(const struct venue *v, uint32_t seat, enum seat_kind kind)
     }
 }
 
-static uint32_t slot_of(const struct free_seats *f, uint32_t seat)
+static void set_in(struct index *x, uint32_t seat, bool is_free)
 {
-    return f->lines.slot_of ? f->lines.slot_of[seat] : seat;
+    if (x)
+        index_set(x, x->lines->slot_of ? x->lines->slot_of[seat] : seat, is_free);
 }
 
-static void set_in(struct free_seats *f, enum seat_kind kind, uint32_t category, uint32_t slot,
-                   bool is_free)
+/* Where the seats of a run stand beside those of another category, it matters to both whether the
+ * nearest two are free. */
+static void mark_beside(const struct free_seats *f, const struct venue *v, uint32_t seat,
+                        struct index *x)
 {
-    if (f->any[kind])
-        index_set(f->any[kind], slot, is_free);
-    if (f->of_category[kind] && f->of_category[kind][category])
-        index_set(f->of_category[kind][category], slot, is_free);
+    const struct lines *whole = &f->whole;
+    uint32_t slot = whole->slot_of ? whole->slot_of[seat] : seat;
+    for (int step = -2; step <= 2; step++) {
+        uint32_t at = slot + (uint32_t)step;
+        uint32_t other = at >= whole->n_slots ? NO_SEAT : whole->seat_of ? whole->seat_of[at] : at;
+        if (other != NO_SEAT && v->categories[other] != v->categories[seat])
+            index_mark(x, f->by_category.slot_of[other]);
+    }
 }
 
 void free_seats_changed(struct event *e, uint32_t seat)
 {
-    const struct venue *v = e->def->venue;
+    struct free_seats *f = e->free_seats;
     bool is_free = e->seats[seat].status == SEAT_AVAILABLE;
-    uint32_t slot = slot_of(e->free_seats, seat);
-    if (!v) {
-        index_set(e->free_seats->any[SEATS_ORDINARY], slot, is_free);
-        return;
-    }
     for (enum seat_kind kind = SEATS_ORDINARY; kind < SEAT_KINDS; kind++)
-        if (belongs(v, seat, kind))
-            set_in(e->free_seats, kind, v->categories[seat], slot, is_free);
+        if (belongs(e->def->venue, seat, kind)) {
+            set_in(f->of_rows[kind], seat, is_free);
+            set_in(f->of_categories[kind], seat, is_free);
+            if (f->of_categories[kind])
+                mark_beside(f, e->def->venue, seat, f->of_categories[kind]);
+        }
 }
 
-/* Lists the seats of each category.  O(seats), once. */
-static void sort_by_category(const struct event *e, struct free_seats *f)
+/* O(seats + slots / 64 + lines). */
+static struct index *build(const struct event *e, const struct lines *lines, enum seat_kind kind)
 {
-    const uint8_t *categories = e->def->venue->categories;
-    size_t n = e->def->categories.n;
-    uint32_t *next = hf_alloc((n + 1) * sizeof *next);
-    f->category_first = hf_alloc((n + 1) * sizeof *f->category_first);
-    f->by_category = hf_alloc(((size_t)e->def->n_seats + 1) * sizeof *f->by_category);
+    struct index *x = index_new(lines);
     for (uint32_t i = 0; i < e->def->n_seats; i++)
-        f->category_first[categories[i] + 1]++;
-    for (size_t c = 0; c < n; c++)
-        next[c + 1] = f->category_first[c + 1] += f->category_first[c];
-    for (uint32_t i = 0; i < e->def->n_seats; i++)
-        f->by_category[next[categories[i]]++] = i;
-    free(next);
-}
-
-static void add_free(const struct event *e, const struct free_seats *f, enum seat_kind kind,
-                     uint32_t seat, struct index *x)
-{
-    if (belongs(e->def->venue, seat, kind) && e->seats[seat].status == SEAT_AVAILABLE)
-        index_set(x, slot_of(f, seat), true);
-}
-
-/* `category` -1: all.  O(seats that qualify + slots / 64 + lines). */
-static struct index *build(const struct event *e, struct free_seats *f, enum seat_kind kind,
-                           int64_t category)
-{
-    struct index *x = index_new(&f->lines);
-    if (category < 0) {
-        for (uint32_t i = 0; i < e->def->n_seats; i++)
-            add_free(e, f, kind, i, x);
-        return x;
-    }
-    if (!f->by_category)
-        sort_by_category(e, f);
-    for (uint32_t i = f->category_first[category]; i < f->category_first[category + 1]; i++)
-        add_free(e, f, kind, f->by_category[i], x);
+        if (belongs(e->def->venue, i, kind) && e->seats[i].status == SEAT_AVAILABLE)
+            set_in(x, i, true);
     return x;
 }
 
-const struct index *free_seats_index(const struct event *e, enum seat_kind kind, uint32_t category)
+static const struct index *of_rows(const struct event *e, enum seat_kind kind)
 {
     struct free_seats *f = e->free_seats;
-    struct index **place = &f->any[kind];
-    if (category && e->def->venue) {
-        if (!f->of_category[kind])
-            f->of_category[kind] = hf_alloc(e->def->categories.n * sizeof *f->of_category[kind]);
-        place = &f->of_category[kind][category - 1];
-    }
-    if (!*place) {
-        *place = build(e, f, kind, place == &f->any[kind] ? -1 : (int64_t)category - 1);
+    struct index **x = &f->of_rows[kind];
+    if (!*x) {
+        *x = build(e, &f->whole, kind);
         if (kind == SEATS_WITH_COMPANIONS)
-            (*place)->needs = free_seats_index(e, SEATS_ACCESSIBLE, category);
+            (*x)->needs = of_rows(e, SEATS_ACCESSIBLE);
     }
-    index_refresh(*place);
-    return *place;
+    index_refresh(*x);
+    return *x;
 }
+
+static const struct index *of_categories(const struct event *e, enum seat_kind kind)
+{
+    struct free_seats *f = e->free_seats;
+    struct index **x = &f->of_categories[kind];
+    if (!f->by_category.list)
+        lines_init_by_category(&f->by_category, e, &f->whole);
+    if (!*x) {
+        *x = build(e, &f->by_category, kind);
+        (*x)->rows = of_rows(e, kind);
+        if (kind == SEATS_WITH_COMPANIONS)
+            (*x)->needs = of_categories(e, SEATS_ACCESSIBLE);
+    }
+    index_refresh(*x);
+    return *x;
+}
+
+const struct index *free_seats_index(const struct event *e, enum seat_kind kind, bool by_category)
+{
+    return by_category && e->def->venue ? of_categories(e, kind) : of_rows(e, kind);
+}
+
+/* ---- prices ---- */
+
+static int dearest_first(const void *a, const void *b)
+{
+    const struct category_price *p = a, *q = b;
+    if (p->price != q->price)
+        return p->price > q->price ? -1 : 1;
+    return (p->category > q->category) - (p->category < q->category);
+}
+
+const struct category_price *free_seats_by_price(const struct event *e, uint32_t *ret_n)
+{
+    struct free_seats *f = e->free_seats;
+    uint32_t n = (uint32_t)event_def_categories(e->def);
+    if (!f->by_price) {
+        f->by_price = hf_alloc(((size_t)n + 1) * sizeof *f->by_price);
+        for (uint32_t i = 0; i < n; i++)
+            f->by_price[i] = (struct category_price){.price = e->terms->prices.v[i], .category = i};
+        qsort(f->by_price, n, sizeof *f->by_price, dearest_first);
+    }
+    *ret_n = n;
+    return f->by_price;
+}
+
+void free_seats_repriced(struct event *e)
+{
+    free(e->free_seats->by_price);
+    e->free_seats->by_price = NULL;
+}
+
+/* ---- an event ---- */
 
 struct free_seats *free_seats_new(const struct event *e)
 {
     struct free_seats *f = hf_alloc(sizeof *f);
-    lines_init(&f->lines, e);
+    lines_init(&f->whole, e);
     if (e->def->venue) {
-        f->any[SEATS_ORDINARY] = build(e, f, SEATS_ORDINARY, -1);
+        f->of_rows[SEATS_ORDINARY] = build(e, &f->whole, SEATS_ORDINARY);
     } else {
-        f->any[SEATS_ORDINARY] = index_new(&f->lines);
-        index_fill(f->any[SEATS_ORDINARY]);
+        f->of_rows[SEATS_ORDINARY] = index_new(&f->whole);
+        index_fill(f->of_rows[SEATS_ORDINARY]);
     }
-    index_refresh(f->any[SEATS_ORDINARY]);
+    index_refresh(f->of_rows[SEATS_ORDINARY]);
     return f;
 }
 
-void free_seats_close(struct free_seats *f, const struct event_def *def)
+void free_seats_close(struct free_seats *f)
 {
     if (!f)
         return;
     for (enum seat_kind kind = SEATS_ORDINARY; kind < SEAT_KINDS; kind++) {
-        index_free(f->any[kind]);
-        for (size_t i = 0; f->of_category[kind] && i < def->categories.n; i++)
-            index_free(f->of_category[kind][i]);
-        free(f->of_category[kind]);
+        index_free(f->of_rows[kind]);
+        index_free(f->of_categories[kind]);
     }
-    lines_close(&f->lines);
-    free(f->by_category);
-    free(f->category_first);
+    lines_close(&f->whole);
+    lines_close(&f->by_category);
+    free(f->by_price);
     free(f);
 }

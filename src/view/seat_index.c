@@ -24,6 +24,7 @@ static struct index_node join(const struct index_node *a, const struct index_nod
     struct index_node n = *a;
     add_run(&n, b->run);
     add_run(&n, b->run_next);
+    n.longest = a->longest > b->longest ? a->longest : b->longest;
     n.line_free = a->line_free > b->line_free ? a->line_free : b->line_free;
     n.free = a->free + b->free;
     return n;
@@ -36,7 +37,7 @@ static bool has_room(const struct index_node *n, enum index_room room, uint32_t 
     case ROOM_NO_ORPHAN:
         return n->run == q || n->run_next == q || n->run >= (uint64_t)q + 2;
     case ROOM_TOGETHER:
-        return n->run >= q;
+        return n->longest >= q;
     case ROOM_APART:
         break;
     }
@@ -183,13 +184,41 @@ static bool counts(const struct index *x, uint32_t at, uint32_t stop)
     return !x->needs || bits_seek(x->needs->free, at, stop, true) < stop;
 }
 
+/* How many seats of the row are free beyond one end of the run, up to two: `at` is the first of
+ * them, `step` leads away from the run. */
+static uint32_t free_beyond(const struct index *x, const struct index_line *line, uint32_t at,
+                            int step)
+{
+    uint32_t n = 0, end = line->row_first + line->n_slots;
+    for (; n < 2 && at >= line->row_first && at < end && bits_has(x->rows->free, at); n++)
+        at += (uint32_t)step;
+    return n;
+}
+
+/* Adds the run [at, stop) of the line. */
+static void add_run_of(struct index_node *n, const struct index *x, const struct index_line *line,
+                       uint32_t at, uint32_t stop)
+{
+    uint32_t run = stop - at, row_at = line->row_first + (at - line->first);
+    uint32_t left = line->is_part ? free_beyond(x, line, row_at - 1, -1) : 0;
+    uint32_t right = line->is_part ? free_beyond(x, line, row_at + run, 1) : 0;
+    n->longest = run > n->longest ? run : n->longest;
+    if (left || right) {
+        uint32_t singles = (left == 1 ? 1u : 0u) + (right == 1 ? 1u : 0u);
+        run = run > singles ? run - singles : 0;
+        add_run(n, run);
+        run = run ? run - 1 : 0;
+    }
+    add_run(n, run);
+}
+
 static struct index_node look_at(const struct index *x, const struct index_line *line)
 {
     struct index_node n = {0};
     uint32_t end = line->first + line->n_slots, stop = line->first, at;
     while ((at = index_seek_run(x, stop, end, n.run_next + 1, &stop)) < end)
         if (counts(x, at, stop))
-            add_run(&n, stop - at);
+            add_run_of(&n, x, line, at, stop);
     n.free = n.line_free = count_free(x, line->first, end);
     return n;
 }
@@ -239,7 +268,7 @@ void index_refresh(struct index *x)
     x->dirty_end = 0;
 }
 
-static void mark(struct index *x, uint32_t slot)
+void index_mark(struct index *x, uint32_t slot)
 {
     uint32_t word = slot / WORD_BITS;
     x->dirty[word / WORD_BITS] |= UINT64_C(1) << word % WORD_BITS;
@@ -255,7 +284,7 @@ void index_set(struct index *x, uint32_t slot, bool is_free)
     if (is_free == ((x->free[slot / WORD_BITS] & bit) != 0))
         return;
     x->free[slot / WORD_BITS] ^= bit;
-    mark(x, slot);
+    index_mark(x, slot);
 }
 
 void index_fill(struct index *x)
@@ -263,7 +292,7 @@ void index_fill(struct index *x)
     uint32_t n_words = (x->lines->n_slots + WORD_BITS - 1) / WORD_BITS;
     memset(x->free, 0xff, ((size_t)n_words + 1) * sizeof *x->free);
     for (uint32_t word = 0; word < n_words; word++)
-        mark(x, word * WORD_BITS);
+        index_mark(x, word * WORD_BITS);
 }
 
 struct index *index_new(const struct lines *lines)

@@ -126,8 +126,10 @@ static void add_line(struct lines *lines, const struct event *e, uint32_t r, dou
     const struct venue *v = e->def->venue;
     const struct row *row = &e->rows.list[r];
     struct index_line *line = &lines->list[lines->n++];
-    *line =
-        (struct index_line){.first = lines->n_slots, .section = row->section, .nearest = INFINITY};
+    *line = (struct index_line){.first = lines->n_slots,
+                                .block = row->section,
+                                .row_first = lines->n_slots,
+                                .nearest = INFINITY};
     put_in_order(v, row, o);
     vec_clear(&o->gaps);
     add_gaps(v, o);
@@ -187,8 +189,8 @@ static void place_lines(struct lines *lines, const struct event *e)
     lines->slot_of = hf_alloc(((size_t)e->def->n_seats + 1) * sizeof *lines->slot_of);
     lines->seat_of = hf_alloc(room * sizeof *lines->seat_of);
     lines->distances = hf_alloc(room * sizeof *lines->distances);
-    for (uint32_t s = 0; s < lines->n_sections; s++)
-        add_section(lines, e, lines->section_first[s], lines->section_first[s + 1], near, &o);
+    for (uint32_t s = 0; s < lines->n_blocks; s++)
+        add_section(lines, e, lines->block_first[s], lines->block_first[s + 1], near, &o);
     lines->seat_of = hf_realloc(lines->seat_of, (lines->n_slots + 1) * sizeof *lines->seat_of);
     lines->distances =
         hf_realloc(lines->distances, (lines->n_slots + 1) * sizeof *lines->distances);
@@ -200,11 +202,11 @@ static void place_lines(struct lines *lines, const struct event *e)
 void lines_init(struct lines *lines, const struct event *e)
 {
     const struct event_def *def = e->def;
-    *lines = (struct lines){.n_sections = (uint32_t)def->sections.n};
+    *lines = (struct lines){.n_blocks = (uint32_t)def->sections.n};
     lines->list = hf_alloc(((size_t)e->rows.n + 1) * sizeof *lines->list);
-    lines->section_first = hf_alloc((def->sections.n + 1) * sizeof *lines->section_first);
+    lines->block_first = hf_alloc((def->sections.n + 1) * sizeof *lines->block_first);
     for (size_t s = 0; s < def->sections.n; s++)
-        lines->section_first[s + 1] = lines->section_first[s] + (uint32_t)def->sections.v[s].rows.n;
+        lines->block_first[s + 1] = lines->block_first[s] + (uint32_t)def->sections.v[s].rows.n;
     if (def->venue && def->venue->is_placed) {
         place_lines(lines, e);
         return;
@@ -214,13 +216,125 @@ void lines_init(struct lines *lines, const struct event *e)
     for (uint32_t r = 0; r < e->rows.n; r++)
         lines->list[r] = (struct index_line){.first = e->rows.list[r].first,
                                              .n_slots = e->rows.list[r].n_seats,
-                                             .section = e->rows.list[r].section};
+                                             .block = e->rows.list[r].section,
+                                             .row_first = e->rows.list[r].first,
+                                             .nearest = (float)r};
+}
+
+/* ---- lines of one category ---- */
+
+/* The seats of one category in one row. */
+struct row_part {
+    uint32_t category, section, line; /* of whole rows */
+    float nearest;
+    bool is_part;
+};
+
+typedef VEC(struct row_part) part_list;
+
+static int by_block(const void *a, const void *b)
+{
+    const struct row_part *p = a, *q = b;
+    if (p->category != q->category)
+        return p->category < q->category ? -1 : 1;
+    if (p->section != q->section)
+        return p->section < q->section ? -1 : 1;
+    if (p->nearest != q->nearest)
+        return p->nearest < q->nearest ? -1 : 1;
+    return (p->line > q->line) - (p->line < q->line);
+}
+
+static uint32_t seat_at(const struct lines *whole, uint32_t slot)
+{
+    return whole->seat_of ? whole->seat_of[slot] : slot;
+}
+
+/* Appends a part for each category of the row.  `place` has, by category, 1 + where its last part
+ * is in the list. */
+static void add_parts(part_list *parts, const struct venue *v, const struct lines *whole,
+                      uint32_t l, size_t *place)
+{
+    const struct index_line *line = &whole->list[l];
+    size_t first = parts->n;
+    for (uint32_t i = line->first; i < line->first + line->n_slots; i++) {
+        uint32_t seat = seat_at(whole, i);
+        if (seat == NO_SEAT)
+            continue;
+        uint32_t category = v->categories[seat];
+        float rank = whole->distances ? whole->distances[i] : line->nearest;
+        if (place[category] <= first) {
+            *vec_push(parts) = (struct row_part){
+                .category = category, .section = line->block, .line = l, .nearest = rank};
+            place[category] = parts->n;
+        }
+        struct row_part *part = &parts->v[place[category] - 1];
+        part->nearest = fminf(part->nearest, rank);
+    }
+    for (size_t i = first; i < parts->n; i++)
+        parts->v[i].is_part = parts->n - first > 1;
+}
+
+/* Appends the part as a line, and a block before it if it is the first of one. */
+static void add_part(struct lines *lines, const struct venue *v, const struct lines *whole,
+                     const struct row_part *part, bool begins_block)
+{
+    const struct index_line *row = &whole->list[part->line];
+    if (begins_block) {
+        lines->block_section[lines->n_blocks] = part->section;
+        lines->block_first[lines->n_blocks++] = lines->n;
+    }
+    for (uint32_t i = 0; i < row->n_slots; i++) {
+        uint32_t seat = seat_at(whole, row->first + i);
+        if (seat != NO_SEAT && v->categories[seat] == part->category)
+            lines->slot_of[seat] = lines->n_slots + i;
+    }
+    lines->list[lines->n++] = (struct index_line){.first = lines->n_slots,
+                                                  .n_slots = row->n_slots,
+                                                  .block = lines->n_blocks - 1,
+                                                  .row_first = row->first,
+                                                  .is_part = part->is_part,
+                                                  .nearest = part->nearest};
+    lines->n_slots += row->n_slots;
+}
+
+void lines_init_by_category(struct lines *lines, const struct event *e, const struct lines *whole)
+{
+    const struct venue *v = e->def->venue;
+    size_t n_categories = e->def->categories.n;
+    size_t *place = hf_alloc((n_categories + 1) * sizeof *place);
+    part_list parts = {0};
+    for (uint32_t l = 0; l < whole->n; l++)
+        add_parts(&parts, v, whole, l, place);
+    free(place);
+    if (parts.n)
+        qsort(parts.v, parts.n, sizeof *parts.v, by_block);
+    *lines = (struct lines){0};
+    lines->list = hf_alloc((parts.n + 1) * sizeof *lines->list);
+    lines->block_first = hf_alloc((parts.n + 1) * sizeof *lines->block_first);
+    lines->block_section = hf_alloc((parts.n + 1) * sizeof *lines->block_section);
+    lines->category_first = hf_alloc((n_categories + 1) * sizeof *lines->category_first);
+    lines->slot_of = hf_alloc(((size_t)e->def->n_seats + 1) * sizeof *lines->slot_of);
+    size_t next = 0; /* category whose first block is not known yet */
+    for (size_t i = 0; i < parts.n; i++) {
+        const struct row_part *part = &parts.v[i];
+        while (next <= part->category)
+            lines->category_first[next++] = lines->n_blocks;
+        add_part(lines, v, whole, part,
+                 i == 0 || part[-1].category != part->category ||
+                     part[-1].section != part->section);
+    }
+    while (next <= n_categories)
+        lines->category_first[next++] = lines->n_blocks;
+    lines->block_first[lines->n_blocks] = lines->n;
+    vec_close(&parts);
 }
 
 void lines_close(struct lines *lines)
 {
     free(lines->list);
-    free(lines->section_first);
+    free(lines->block_first);
+    free(lines->block_section);
+    free(lines->category_first);
     free(lines->slot_of);
     free(lines->seat_of);
     free(lines->distances);

@@ -3,6 +3,7 @@
  * readers on other threads take one under the event's lock.  See view.h. */
 #include <stdlib.h>
 
+#include "view/free_seats.h"
 #include "view/view.h"
 
 struct shared_terms {
@@ -50,6 +51,7 @@ void event_set_terms(struct event *e, const struct event_terms *terms)
 {
     event_terms_give(e->terms);
     e->terms = terms;
+    free_seats_repriced(e);
 }
 
 void event_show_terms(struct event *e)

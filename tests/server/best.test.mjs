@@ -61,7 +61,7 @@ describe('best available', () => {
     assertSoldOut(await best(event, 1, { adjacent: false }), 0);
   });
 
-  it('sections are ranked as listed', async () => {
+  it('sections are ranked as listed, whatever they cost', async () => {
     const event = await server.createEvent({ sections: [
       { name: 'Zulu', tier: 'B', price: 50, rows: 1, seats_per_row: 3 },
       { name: 'Alpha', tier: 'A', price: 90, rows: 1, seats_per_row: 3 },
@@ -70,6 +70,26 @@ describe('best available', () => {
     assert.deepEqual(await chosen(event, 3), row('Alpha-A', 1, 3));
     assert.deepEqual(await chosen(event, 3), row('Mike-A', 1, 3));
     assertSoldOut(await best(event, 3), 0);
+  });
+
+  it('the dearest category comes first, by the prices of the moment, and those of one price are ranked as listed', async () => {
+    const names = ['Zulu', 'Alpha', 'Mike', 'Echo'];
+    const hall = (prices, seats = 3) => server.createEvent({ categories: names.map((name, i) => ({ name: `c${name}`, price: prices[i] })),
+      sections: names.map((name) => ({ name, category: `c${name}`, rows: 1, seats_per_row: seats })) });
+    const event = await hall([50, 90, 10, 50]);
+    for (const name of ['Alpha', 'Zulu', 'Echo', 'Mike']) assert.deepEqual(await chosen(event, 3), row(`${name}-A`, 1, 3));
+    assertSoldOut(await best(event, 3), 0);
+    const alike = await hall([70, 70, 70, 70]);
+    for (const name of names) assert.deepEqual(await chosen(alike, 3), row(`${name}-A`, 1, 3));
+    const changing = await hall([90, 50, 20, 10], 9);
+    const next = async () => (await chosen(changing, 1))[0][0];
+    assert.equal(await next(), 'Z');
+    assertOk(await server.patch(`/v1/events/${changing.id}`, { prices: { cZulu: 40 } }));
+    assert.equal(await next(), 'A');
+    assertOk(await server.patch(`/v1/events/${changing.id}`, { prices: { cZulu: 60 } }));
+    assert.equal(await next(), 'Z');
+    await server.restart();
+    assert.equal(await next(), 'Z');
   });
 
   it('a section or a tier may be asked for, and `available` counts only those', async () => {

@@ -3,6 +3,7 @@
 // backends: sqlite cluster
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem, assertSoldOut } from '../support/expect.mjs';
 import { planEvent } from '../support/plans.mjs';
@@ -82,6 +83,26 @@ describe('best available in a plan', () => {
     assert.deepEqual(await chosen(event, 4, { category: 'A' }), ['A1', 'A2', 'A3', 'A4']);
     for (const category of ['C', 'a', 'S', 'constructor']) assertProblem(await best(event, 1, { category }), 404, 'no_such_seat');
     for (const category of [5, '', [], true]) assertInvalid(await best(event, 1, { category }), 'category');
+  });
+
+  it('the dearest category comes first, farther away or not, and then seats of several categories', async () => {
+    const rows = [{ name: 'A', y: 100, x: line(6, 940) }, { name: 'B', y: 500, x: line(6, 940), category: ['A', 'A', 'B', 'B', 'B', 'A'] }];
+    const prices = { A: 6500, B: 9500 };
+    const event = await hall(rows, { prices });
+    assert.deepEqual(await chosen(event, 2), ['B3', 'B4']);
+    assert.deepEqual(await chosen(event, 1), ['A3'], 'B5 would leave B6 alone');
+    assert.deepEqual(await chosen(event, 1, { category: 'B' }), ['B5'], 'but that is up to the buyer');
+    const alike = await hall(rows, { prices: { A: 6500, B: 6500 } });
+    assert.deepEqual(await chosen(alike, 2), ['A3', 'A4'], 'nearest to the focus');
+    const mixed = await hall([rows[1]], { prices });
+    assert.deepEqual(await chosen(mixed, 6), ['B1', 'B2', 'B3', 'B4', 'B5', 'B6']);
+  });
+
+  it('the best seats of the demo are its dearest', async () => {
+    const theatre = JSON.parse(await readFile(new URL('../../share/holdfast/theatre.json', import.meta.url), 'utf8'));
+    const event = await server.createEvent({ sections: undefined, ...theatre });
+    const hold = assertOk(await best(event, 2), 201);
+    assert.equal(hold.amount, 2 * 9500, `${hold.seats}`);
   });
 
   it('accessible seats are offered only to those who ask, who are offered no others', async () => {

@@ -144,6 +144,100 @@ static void a_group_that_may_be_split_stays_close(void **state)
     shows(4, false, ".#x #x#x#|.", "..x", ".x.x.", "|", ".");
 }
 
+/* ---- prices ---- */
+
+/* Builds a hall from pictures of rows whose seats have categories: "a" and "b" are free seats of
+ * category A and B, "x" is taken. */
+static struct event *priced_hall(const int64_t prices[2], const char *const *rows, size_t n)
+{
+    struct event_def *def = def_new("Priced");
+    uint32_t first, second;
+    def->venue = venue_new();
+    for (int i = 0; i < 2; i++) {
+        vec_push(&def->categories)->name = hf_strndup(&"AB"[i], 1);
+        *vec_push(&def->terms.prices) = prices[i];
+    }
+    struct section_def *section = vec_push(&def->sections);
+    section->name = hf_strndup("S", 1);
+    section->category = -1;
+    for (size_t r = 0; r < n; r++) {
+        const char name[] = {(char)('a' + r), '\0'};
+        def_row(def, name, (uint32_t)strlen(rows[r]));
+        for (const char *c = rows[r]; *c; c++) {
+            const char label[] = {(char)('a' + (c - rows[r])), '\0'};
+            venue_add(def->venue,
+                      &(struct venue_seat){
+                          .section = "S", .row = name, .label = label, .category = *c == 'b'});
+        }
+    }
+    assert_true(event_def_number(def) && venue_index(def->venue, &first, &second));
+    struct event *e = event_of(def);
+    uint32_t seat = 0;
+    for (size_t r = 0; r < n; r++)
+        for (const char *c = rows[r]; *c; c++, seat++)
+            if (*c == 'x')
+                take(e, seat);
+    return e;
+}
+
+/* Asserts that the hall looks like `picture` once the chosen seats are marked "#". */
+static void assert_priced(const struct best_want *want, int64_t price_a, int64_t price_b,
+                          const char *picture, const char *const *rows, size_t n)
+{
+    struct event *e = priced_hall((const int64_t[]){price_a, price_b}, rows, n);
+    uint32_t seats[SEATS_INLINE], available;
+    struct buf out = {0};
+    bool found = best_find(e, want, seats, &available);
+    draw(e, seats, found ? want->quantity : 0, &out);
+    assert_string_equal(out.data, picture);
+    buf_close(&out);
+    event_free(e);
+}
+
+#define costs(n, is_adjacent, of_category, price_a, price_b, picture, ...)                         \
+    assert_priced(                                                                                 \
+        &(struct best_want){                                                                       \
+            .quantity = (n), .section = -1, .category = (of_category), .adjacent = (is_adjacent)}, \
+        price_a, price_b, picture, (const char *const[]){__VA_ARGS__},                             \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void the_dearest_category_comes_first(void **state)
+{
+    (void)state;
+    costs(2, true, 0, 65, 95, ".... ##..", "aaaa", "bbbb");
+    costs(2, true, 0, 95, 65, "##.. ....", "aaaa", "bbbb");
+    costs(2, true, 0, 65, 95, "..##..", "aabbaa");
+    costs(1, true, 0, 65, 95, "...#", "aabb");
+    costs(2, true, 0, 65, 95, "##x....", "bbxaaaa");
+    costs(3, true, 0, 65, 95, "..###.. ..", "aaaaaaa", "bb");
+    costs(3, false, 0, 65, 95, "#x#x# .x..", "bxbxb", "axaa");
+}
+
+static void equal_prices_make_no_difference(void **state)
+{
+    (void)state;
+    costs(2, true, 0, 65, 65, "##.. ....", "aaaa", "bbbb");
+    costs(2, true, 0, 65, 65, "##..", "aabb");
+    costs(4, true, 0, 65, 65, "..####x", "aabbaax");
+}
+
+static void a_group_has_several_categories_if_none_has_room_for_it(void **state)
+{
+    (void)state;
+    costs(4, true, 0, 65, 95, "#### ..", "aabb", "bb");
+    costs(3, true, 0, 65, 95, ".. .. ###", "aa", "bb", "aab");
+    costs(3, false, 0, 65, 95, "#x#x#", "bxaxb");
+}
+
+static void seats_of_other_categories_are_neighbours(void **state)
+{
+    (void)state;
+    costs(2, true, 0, 65, 95, "##..", "abba"); /* two of B would leave both of A alone */
+    costs(1, true, 0, 65, 95, "x..x #..", "xbax", "aaa");
+    costs(2, true, 2, 65, 95, "##..", "bbba");
+    costs(2, true, 2, 65, 95, ".##.", "abba"); /* asked for by name there is no other choice */
+}
+
 /* ---- filters ---- */
 
 #define asks(n, in_section, of_tier, picture)                                                      \
@@ -300,6 +394,10 @@ int main(void)
         cmocka_unit_test(a_single_seat_is_left_over_if_there_is_no_other_way),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(a_group_that_may_be_split_stays_close),
+        cmocka_unit_test(the_dearest_category_comes_first),
+        cmocka_unit_test(equal_prices_make_no_difference),
+        cmocka_unit_test(a_group_has_several_categories_if_none_has_room_for_it),
+        cmocka_unit_test(seats_of_other_categories_are_neighbours),
         cmocka_unit_test(only_the_section_and_the_tier_asked_for_are_looked_at),
         cmocka_unit_test(an_event_without_seats_has_none_available),
         cmocka_unit_test(a_quantity_beyond_all_bounds_is_only_refused),

@@ -1,6 +1,6 @@
 /* Best available by the positions of seats: compared with a search that tries every group, in
- * random halls whose rows curve, have aisles and list their seats in any order, while seats are
- * taken and given back.
+ * random halls whose rows curve, have aisles, list their seats in any order and have one or several
+ * categories, while seats are taken and given back and prices change.
  *
  * HF_SEED repeats one stream, HF_STEPS sets its number of questions. */
 #include "support/fixtures.h"
@@ -16,6 +16,7 @@
 #define ROWS_MAX 8
 #define ROW_SEATS_MAX 14
 #define PITCH 30.0
+#define CATEGORIES 3
 
 /* A seat as the model knows it: where it stands in its row, and whether an aisle is before it. */
 struct place {
@@ -40,6 +41,7 @@ static void add_row(struct hall *h, struct event_def *def, uint32_t section, dou
     uint32_t n = 1 + below(ROW_SEATS_MAX), r = h->n_rows++, listed[ROW_SEATS_MAX];
     double x = below(200), bend = below(3) * 0.0003, xs[ROW_SEATS_MAX];
     bool aisles[ROW_SEATS_MAX] = {false};
+    uint32_t style = below(3), only = below(CATEGORIES); /* one category, any, or in stretches */
     char name[16], id[32], label[16];
     struct row_def *row = vec_push(&def->sections.v[section].rows);
     snprintf(name, sizeof name, "%u", r);
@@ -60,10 +62,13 @@ static void add_row(struct hall *h, struct event_def *def, uint32_t section, dou
         uint32_t at = listed[i], seat = def->venue->n_seats;
         snprintf(id, sizeof id, "s%u", seat);
         snprintf(label, sizeof label, "%u", at);
+        uint32_t category = style == 0   ? only
+                            : style == 1 ? below(CATEGORIES)
+                                         : (at * CATEGORIES / n + only) % CATEGORIES;
         venue_add(def->venue,
                   &(struct venue_seat){.id = id,
                                        .label = label,
-                                       .category = below(3) == 0,
+                                       .category = category,
                                        .flags = SEAT_PLACED | (below(12) ? 0u : SEAT_ACCESSIBLE) |
                                                 (below(12) ? 0u : SEAT_COMPANION),
                                        .x = xs[at],
@@ -81,9 +86,10 @@ static void hall_make(struct hall *h)
     struct clock_row clock = {.event = 1, .now = T0_MS};
     *h = (struct hall){0};
     def->venue = venue_new();
-    for (uint32_t i = 0; i < 2; i++) {
-        vec_push(&def->categories)->name = hf_strndup(i ? "B" : "A", 1);
-        *vec_push(&def->terms.prices) = 100;
+    uint32_t prices = 1 + below(3);
+    for (uint32_t i = 0; i < CATEGORIES; i++) {
+        vec_push(&def->categories)->name = hf_strndup(&"ABC"[i], 1);
+        *vec_push(&def->terms.prices) = 100 * below(prices);
     }
     for (uint32_t s = 0; s < n_sections; s++) {
         char name[16];
@@ -101,6 +107,14 @@ static void hall_make(struct hall *h)
     h->e = event_new(def, &clock);
 }
 
+static void change_price(struct event *e)
+{
+    struct event_terms terms;
+    event_terms_copy(e->terms, &terms);
+    terms.prices.v[below(CATEGORIES)] = 100 * below(3);
+    event_set_terms(e, event_terms_new(&terms));
+}
+
 static void hall_close(struct hall *h)
 {
     event_free(h->e);
@@ -111,12 +125,14 @@ static void hall_close(struct hall *h)
 
 enum kind { ORDINARY, ACCESSIBLE, WITH_COMPANIONS };
 
-static bool fits(const struct hall *h, uint32_t seat, const struct best_want *want, enum kind kind)
+/* `category`: 1 + its number; 0: any. */
+static bool fits(const struct hall *h, uint32_t seat, const struct best_want *want, enum kind kind,
+                 uint32_t category)
 {
     const struct venue *v = h->e->def->venue;
     unsigned flags = v->flags[seat];
     if (h->e->seats[seat].status != SEAT_AVAILABLE ||
-        (want->category && v->categories[seat] != want->category - 1) ||
+        (category && v->categories[seat] != category - 1) ||
         (want->section >= 0 && event_row_of(h->e, seat)->section != want->section))
         return false;
     switch (kind) {
@@ -135,7 +151,7 @@ static double distance(const struct hall *h, uint32_t seat)
     return (double)(float)hypot(v->x[seat] - v->focus_x, v->y[seat] - v->focus_y);
 }
 
-/* Is the seat at `i` of row `r` free, and in the same block as the one at `i + step`? */
+/* Is the seat at `i` of row `r` beside a free seat at `i + step`, of any category? */
 static bool beside(const struct hall *h, uint32_t r, int64_t i, int step,
                    const struct best_want *want, enum kind kind)
 {
@@ -143,7 +159,7 @@ static bool beside(const struct hall *h, uint32_t r, int64_t i, int step,
     if (k < 0 || k >= h->row_len[r] || i < 0 || i >= h->row_len[r])
         return false;
     uint32_t right = h->order[r][step > 0 ? k : i];
-    return !h->places[right].aisle && fits(h, h->order[r][k], want, kind);
+    return !h->places[right].aisle && fits(h, h->order[r][k], want, kind, 0);
 }
 
 /* Does taking q seats from `i` leave a neighbour alone that was not? */
@@ -157,10 +173,12 @@ static bool leaves_orphan(const struct hall *h, uint32_t r, uint32_t i, uint32_t
     return left_alone || right_alone;
 }
 
-/* The smallest sum of distances of any group of q that stands together; INFINITY: there is none. */
-static double nearest_group(const struct hall *h, uint32_t q, const struct best_want *want,
-                            enum kind kind, bool orphans_too)
+/* The smallest sum of distances of any group of the category that stands together; INFINITY: there
+ * is none. */
+static double nearest_of(const struct hall *h, const struct best_want *want, enum kind kind,
+                         bool orphans_too, uint32_t category)
 {
+    uint32_t q = want->quantity;
     double best = INFINITY;
     for (uint32_t r = 0; r < h->n_rows; r++)
         for (uint32_t i = 0; i + q <= h->row_len[r]; i++) {
@@ -168,7 +186,7 @@ static double nearest_group(const struct hall *h, uint32_t q, const struct best_
             bool ok = true, has_accessible = false;
             for (uint32_t k = i; ok && k < i + q; k++) {
                 uint32_t seat = h->order[r][k];
-                ok = fits(h, seat, want, kind) && (k == i || !h->places[seat].aisle);
+                ok = fits(h, seat, want, kind, category) && (k == i || !h->places[seat].aisle);
                 has_accessible |= h->e->def->venue->flags[seat] & SEAT_ACCESSIBLE;
                 sum += distance(h, seat);
             }
@@ -179,11 +197,28 @@ static double nearest_group(const struct hall *h, uint32_t q, const struct best_
     return best;
 }
 
+/* The same for the group that is documented: of one category, at the highest price that has one,
+ * and of several categories if none has. */
+static double nearest_group(const struct hall *h, const struct best_want *want, enum kind kind,
+                            bool orphans_too)
+{
+    const int64_t *prices = h->e->terms->prices.v;
+    double best = INFINITY;
+    bool differ = prices[0] != prices[1] || prices[1] != prices[2];
+    if (want->category || !differ)
+        return nearest_of(h, want, kind, orphans_too, want->category);
+    for (int64_t price = 200; price >= 0 && isinf(best); price -= 100)
+        for (uint32_t c = 0; c < CATEGORIES; c++)
+            if (prices[c] == price)
+                best = fmin(best, nearest_of(h, want, kind, orphans_too, 1 + c));
+    return isinf(best) ? nearest_of(h, want, kind, orphans_too, 0) : best;
+}
+
 static uint32_t count_free(const struct hall *h, const struct best_want *want, enum kind kind)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < h->e->def->n_seats; i++)
-        n += fits(h, i, want, kind);
+        n += fits(h, i, want, kind, want->category);
     return n;
 }
 
@@ -193,12 +228,12 @@ static void check(const struct hall *h, const struct best_want *want)
 {
     uint32_t seats[ROW_SEATS_MAX + 2], available, q = want->quantity;
     enum kind kind = want->accessible ? ACCESSIBLE : ORDINARY;
-    double expected = nearest_group(h, q, want, kind, false);
+    double expected = nearest_group(h, want, kind, false);
     if (isinf(expected))
-        expected = nearest_group(h, q, want, kind, true);
+        expected = nearest_group(h, want, kind, true);
     uint32_t n_free = count_free(h, want, kind);
     if (isinf(expected) && want->accessible && n_free && (want->adjacent || n_free < q))
-        expected = nearest_group(h, q, want, WITH_COMPANIONS, true);
+        expected = nearest_group(h, want, WITH_COMPANIONS, true);
     bool found = best_find(h->e, want, seats, &available);
     assert_int_equal(available, n_free);
     if (isinf(expected)) {
@@ -227,10 +262,12 @@ static void the_nearest_group_is_found(void **state)
         for (int i = 0; i < 100 && left > 0; i++, left--) {
             uint32_t seat = below(h.e->def->n_seats);
             event_load_seat(h.e, seat, below(3) ? SEAT_BOOKED : SEAT_AVAILABLE, 77);
+            if (below(20) == 0)
+                change_price(h.e);
             const struct best_want want = {
                 .quantity = 1 + below(below(2) ? 3 : ROW_SEATS_MAX),
                 .section = below(4) ? -1 : (int64_t)below((uint32_t)h.e->def->sections.n),
-                .category = below(3) ? 0 : 1 + below(2),
+                .category = below(3) ? 0 : 1 + below(CATEGORIES),
                 .accessible = below(5) == 0,
                 .adjacent = below(2)};
             check(&h, &want);

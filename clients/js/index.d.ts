@@ -74,6 +74,7 @@ export interface EventTerms {
   image?: string | null; description?: string | null;
   starts_at?: LocalTime | null; doors_at?: LocalTime | null; sales_open_at?: Time | null; sales_close_at?: Time | null;
   hold_ttl_ms?: number; hold_max_ms?: number; max_per_hold?: number; max_per_owner?: number | null;
+  lone_seats?: 'allow' | 'hint' | 'refuse';
 }
 export interface Section {
   name: string; tier?: string | null; price?: Money; category?: string | null; seats_per_row?: number;

@@ -35,6 +35,7 @@ static const struct shortage *shortage_of(const struct command *command)
     }
 }
 
+/* Lists the seats for which the command is refused. */
 static void answer_taken(struct call *c)
 {
     const struct command *command = &c->command;
@@ -223,6 +224,7 @@ void call_answer(struct request *r)
     }
     case VERDICT_SEAT_TAKEN:
     case VERDICT_SEAT_SOLD:
+    case VERDICT_LONE_SEAT:
         answer_taken(c);
         break;
     case VERDICT_SOLD_OUT:

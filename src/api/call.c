@@ -104,7 +104,7 @@ void call_seat_room(struct call *c, size_t n)
     if (n <= SEATS_INLINE)
         return;
     free(c->places.seats_heap); /* of an earlier run of the same step */
-    c->places.seats = c->places.seats_heap = hf_alloc(sizeof *c->places.seats * 2 * n);
+    c->places.seats = c->places.seats_heap = hf_alloc(sizeof *c->places.seats * 3 * n);
     c->places.taken = c->places.seats + n;
 }
 

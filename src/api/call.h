@@ -22,7 +22,7 @@ enum pace { PACE_HOLDS, PACE_CHANGES, PACES }; /* what callers without a key may
 /* The places that a request names; see call_seat_room. */
 struct call_places {
     uint32_t *seats; /* room for indexes of seats: seats_inline or seats_heap */
-    uint32_t *taken; /* as much room again, for those that are refused */
+    uint32_t *taken; /* twice as much room, for those that are refused; see struct shortage */
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
     struct type_run *types_heap;
@@ -71,7 +71,7 @@ struct call {
     bool has_lock;             /* `lock` is in use */
     struct hold_body hold;     /* of a POST /v1/holds */
     /* call_release does not clear what follows hold.seats_inline */
-    uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
+    uint32_t seats_inline[SEATS_INLINE], taken_inline[2 * SEATS_INLINE];
     char actor[ACTOR_SIZE]; /* of the command, unless it is a constant */
     struct lock_call lock;  /* of a request to the lock service; lock_begin zeroes it */
 };
@@ -100,7 +100,7 @@ void answer_snapshot(struct request *r, struct snapshot *s, bool packed);
  * then misses what other servers do, and holds that run out. */
 void call_note_stale(struct call *c);
 
-/* Makes room for n seats in c->places.seats and c->places.taken. */
+/* Makes room for n seats in c->places.seats, and for twice as many in c->places.taken. */
 void call_seat_room(struct call *c, size_t n);
 
 /* The body as an object, which jansson reads once; an empty body is {} if `empty_ok`.  NULL: err

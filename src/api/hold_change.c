@@ -184,6 +184,7 @@ static bool judge(struct call *c, const struct change_body *body)
                              .remove_types = c->places.types_heap + body->add_types.runs.n,
                              .n_remove_types = (uint32_t)body->remove_types.runs.n,
                              .is_seller = c->http.caller.scope >= SCOPE_SELLER,
+                             .is_box_office = access_has_key(&c->http, SCOPE_SELLER),
                              .client = access_client(&c->http),
                              .shortage = {.taken = c->places.taken, .short_area = -1}};
     return true;

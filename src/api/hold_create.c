@@ -172,6 +172,7 @@ static bool find_places(struct call *c, struct event *e)
                                .owner_len = body->owner.len,
                                .metadata = body->metadata.data,
                                .metadata_len = body->metadata.len,
+                               .is_box_office = access_has_key(&c->http, SCOPE_SELLER),
                                .resume = body->resume,
                                .types = body->types.runs.v,
                                .n_types = (uint32_t)body->types.runs.n,

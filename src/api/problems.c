@@ -55,6 +55,9 @@ static const struct problem no_such_booking =
 static const struct problem seat_taken =
     PROBLEM(409, "seat_taken", "A seat is already taken",
             "These seats are held, booked or blocked; choose others.");
+static const struct problem lone_seat =
+    PROBLEM(409, "lone_seat", "A single seat would be left over",
+            "Nobody could sit beside the seats listed; choose seats that leave none alone.");
 static const struct problem sold_out =
     PROBLEM(409, "sold_out", "Not enough places are left",
             "Fewer are left than were asked for; see available.");
@@ -198,6 +201,7 @@ static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_NO_SUCH_HOLD] = &no_such_hold,
     [VERDICT_NO_SUCH_BOOKING] = &no_such_booking,
     [VERDICT_SEAT_TAKEN] = &seat_taken,
+    [VERDICT_LONE_SEAT] = &lone_seat,
     [VERDICT_SOLD_OUT] = &sold_out,
     [VERDICT_EVENT_CLOSED] = &event_closed,
     [VERDICT_EVENT_ARCHIVED] = &event_archived,

@@ -267,6 +267,7 @@ static void put_terms(const struct event_terms *terms, struct buf *out)
     json_put_int(out, "hold_max_ms", terms->hold_max_ms);
     json_put_int(out, "max_per_hold", terms->max_per_hold);
     json_put_int_or_null(out, "max_per_owner", terms->max_per_owner);
+    json_put_text(out, "lone_seats", lone_seats_text(terms->lone_seats));
     json_put_text(out, "image", terms->image);
     json_put_text(out, "description", terms->description);
     json_put_name(out, "metadata");

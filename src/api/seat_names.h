@@ -11,8 +11,8 @@ const struct text *find_duplicate(const struct text *names, size_t n);
  * key is being looked up. */
 bool seat_names_distinct(struct call *c, const struct text *names, size_t n);
 
-/* Puts the indexes of the named seats into c->places.seats, with room for as many in
- * c->places.taken.  Returns false if the event has no seats of some of the names: the call has been
+/* Puts the indexes of the named seats into c->places.seats, with room for twice as many
+ * in c->places.taken.  Returns false if the event has no seats of some of the names: the call has been
  * refused with these names, or its key is being looked up. */
 bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n);
 /* The same for one name of a path or query, which need not be UTF-8; for requests without a key. */

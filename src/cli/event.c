@@ -27,7 +27,8 @@ static const char usage[] =
     "  --name TEXT, --venue TEXT, --venue-address TEXT, --description TEXT, --image URL,\n"
     "  --starts-at TIME, --doors-at TIME, --timezone NAME, --metadata JSON,\n"
     "  --sales-open-at TIME, --sales-close-at TIME, --hold-ttl DURATION,\n"
-    "  --hold-max DURATION, --max-per-hold N, --max-per-owner N\n"
+    "  --hold-max DURATION, --max-per-hold N, --max-per-owner N,\n"
+    "  --lone-seats allow|hint|refuse\n"
     "                         create, set: as the API has them; in set, none removes a value\n"
     "  --price NAME=AMOUNT    create: of a category of the plan; set: of a category, section or\n"
     "                         area, from now on; may be repeated\n"
@@ -59,6 +60,7 @@ static const char usage[] =
         {"hold-max", PARAM_DURATION, "hold_max_ms", false, false},                                 \
         {"max-per-hold", PARAM_INTEGER, "max_per_hold", false, false},                             \
         {"max-per-owner", PARAM_INTEGER, "max_per_owner", false, true},                            \
+        {"lone-seats", PARAM_TEXT, "lone_seats", false, false},                                    \
         {"type", PARAM_TYPE, "types", false, false},                                               \
         {"type-price", PARAM_TYPE_PRICE, "types", false, false},                                   \
     {                                                                                              \

@@ -353,6 +353,11 @@ bool access_is_stranger(const struct request *r)
     return a->counts_clients && a->has_keys && !r->caller.has_key;
 }
 
+bool access_has_key(const struct request *r, enum scope scope)
+{
+    return r->caller.has_key && r->caller.scope >= scope;
+}
+
 bool access_spend(const struct request *r, enum quota_rate rate, int64_t *ret_wait_us)
 {
     if (!access_is_stranger(r))

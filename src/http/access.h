@@ -111,6 +111,9 @@ bool access_require(struct request *r, enum scope needed, const char *detail);
 bool access_address(const struct request *r, struct address *ret);
 /* Has the caller no key, on a server that has some?  Limits per address are for strangers. */
 bool access_is_stranger(const struct request *r);
+/* Has the caller a key of this scope, or of a higher one?  A server without keys gives everybody
+ * every scope, and nobody a key. */
+bool access_has_key(const struct request *r, enum scope scope);
 /* Spends one of what a stranger's address may do in a minute (quota.h).  Returns false if it came
  * too soon; *ret_wait_us says when the next may come.  Always true for other callers. */
 bool access_spend(const struct request *r, enum quota_rate rate, int64_t *ret_wait_us);

@@ -137,7 +137,8 @@
     X(e, hold_ttl_ms,    INT,      hold_ttl_ms)    AND \
     X(e, hold_max_ms,    INT,      hold_max_ms)    AND \
     X(e, max_per_hold,   INT,      max_per_hold)   AND \
-    X(e, max_per_owner,  INT,      max_per_owner)
+    X(e, max_per_owner,  INT,      max_per_owner)  AND \
+    X(e, lone_seats,     INT,      lone_seats)
 #define EVENT_COLUMNS(X, AND) EVENT_KEPT(X, AND) AND EVENT_TERMS(X, AND)
 
 /* What log_put binds, in this order, but for the actor, and log_expand reads: an entry is several

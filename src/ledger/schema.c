@@ -226,8 +226,9 @@ const char *const ledger_migrations[] = {
      "CREATE INDEX events_sales_close ON events (sales_close_at);"),
 
     /* 12: events have ticket types (see terms.c), which the prices of holds name (number_list.h)
-       and so does the log (log.h) */
-    ("ALTER TABLE events ADD COLUMN types text;"
+       and so does the log (log.h), and may refuse choices that leave a single seat */
+    ("ALTER TABLE events ADD COLUMN lone_seats bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN types text;"
      "ALTER TABLE log ADD COLUMN types text;"),
 };
 

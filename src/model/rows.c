@@ -6,6 +6,13 @@
 
 #define TEXT_OF(texts, i) ((unsigned)(i) < sizeof(texts) / sizeof *(texts) ? (texts)[i] : NULL)
 
+const char *lone_seats_text(int64_t rule)
+{
+    static const char *const rules[] = {
+        [LONE_SEATS_ALLOW] = "allow", [LONE_SEATS_HINT] = "hint", [LONE_SEATS_REFUSE] = "refuse"};
+    return rule >= 0 && rule <= LONE_SEATS_REFUSE ? rules[rule] : NULL;
+}
+
 const char *status_text(enum audit_object object, int status)
 {
     static const char *const seats[] = {"available", "held", "booked", "blocked"};

@@ -110,7 +110,8 @@ const char *status_text(enum audit_object object, int status);
     X(hold_ttl_ms,    EVENT_HOLD_TTL,       INT) \
     X(hold_max_ms,    EVENT_HOLD_MAX,       INT) \
     X(max_per_hold,   EVENT_MAX_PER_HOLD,   INT) \
-    X(max_per_owner,  EVENT_MAX_PER_OWNER,  INT) /* places held and booked together; 0: any */
+    X(max_per_owner,  EVENT_MAX_PER_OWNER,  INT) /* places held and booked together; 0: any */ \
+    X(lone_seats,     EVENT_LONE_SEATS,     INT) /* enum lone_seats_rule */
 /* clang-format on */
 
 /* Bits of event_change.given. */
@@ -118,6 +119,15 @@ const char *status_text(enum audit_object object, int status);
 #define EVENT_FIELD_BIT(name, bit, kind) bit = 1 << bit##_NUMBER,
 enum { EVENT_TERM_LIST(EVENT_FIELD_NUMBER) EVENT_FIELDS_N };
 enum event_field { EVENT_TERM_LIST(EVENT_FIELD_BIT) EVENT_FIELDS_ALL = (1 << EVENT_FIELDS_N) - 1 };
+
+/* What becomes of a choice of seats that leaves a single one; see rules/lone.h. */
+enum lone_seats_rule {
+    LONE_SEATS_ALLOW,
+    LONE_SEATS_HINT, /* pages point it out */
+    LONE_SEATS_REFUSE
+};
+/* The word for it, such as "allow"; NULL if the number is none. */
+const char *lone_seats_text(int64_t rule);
 
 struct local_time {
     int64_t ms; /* since 1970; 0: none */

@@ -21,6 +21,7 @@
     X(NO_SUCH_BOOKING, "there is no such booking")                                                 \
     X(SEAT_TAKEN, "a seat is held, booked or blocked")                                             \
     X(SOLD_OUT, "not enough places are left")                                                      \
+    X(LONE_SEAT, "a single seat would be left between others")                                     \
     X(EVENT_CLOSED, "the event takes no new holds")                                                \
     X(HOLD_CONFIRMED, "the hold has been confirmed")                                               \
     X(HOLD_EXPIRED, "the hold has expired")                                                        \

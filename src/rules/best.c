@@ -7,8 +7,8 @@
 
 #include "view/free_seats.h"
 
-/* How many slots a search by distance looks at, beyond the first line that has room, for one that
- * is nearer yet. */
+/* How many slots a search looks at, beyond the first line that has room, for a group that is nearer
+ * yet, or for one that leaves no orphan. */
 #define SLOTS_EXAMINED_MAX 8192
 
 struct range {
@@ -321,9 +321,10 @@ static bool find_together(struct best_search *s, enum index_room room, uint32_t 
     return best.found;
 }
 
-/* Chooses the q slots of smallest span, in a line that has at least q free. */
-static void pick_closest(const struct best_search *s, const struct index_line *line, uint32_t q,
-                         uint32_t *ret_slots)
+/* Chooses the q slots of smallest span, in a line that has at least q free.  Returns false if all
+ * leave an orphan, and none may. */
+static bool pick_closest(const struct best_search *s, const struct index_line *line, uint32_t q,
+                         bool no_orphan, uint32_t *ret_slots)
 {
     struct choice c = {0};
     const uint64_t *free = s->x->free;
@@ -333,26 +334,34 @@ static void pick_closest(const struct best_search *s, const struct index_line *l
     for (uint32_t i = 1; i < q; i++)
         last = bits_seek(free, last + 1, end, true);
     for (; last < end; last = bits_seek(free, last + 1, end, true)) {
-        if (distances)
+        bool ok = !no_orphan || !leaves_orphan(s->x, line, at, last - at + 1);
+        if (ok && distances)
             offer_off(&c, at, last - at + 1,
                       (double)distances[at - line->first] + (double)distances[last - line->first]);
-        else
+        else if (ok)
             offer(&c, line, at, last - at + 1);
         at = bits_seek(free, at + 1, end, true);
     }
-    hf_check(c.found);
+    hf_check(c.found || no_orphan);
     at = c.at;
-    for (uint32_t i = 0; i < q; i++, at = bits_seek(free, at + 1, end, true))
+    for (uint32_t i = 0; c.found && i < q; i++, at = bits_seek(free, at + 1, end, true))
         ret_slots[i] = row_slot(line, at);
+    return c.found;
 }
 
 /* Finds q slots of one row in the set at hand. */
-static bool find_in_row(struct best_search *s, uint32_t q, uint32_t *ret_slots)
+static bool find_in_row(struct best_search *s, uint32_t q, bool no_orphan, uint32_t *ret_slots)
 {
-    uint32_t line = first_allowed(s, ROOM_APART, q);
-    if (line != NO_LINE)
-        pick_closest(s, &s->x->lines->list[line], q, ret_slots);
-    return line != NO_LINE;
+    uint32_t line, range = 0, examined = 0;
+    bool found = false;
+    start_nearest(s, ROOM_APART, q);
+    while (!found && (line = next_nearest(s, &range)) != NO_LINE && examined < SLOTS_EXAMINED_MAX) {
+        const struct index_line *l = &s->x->lines->list[line];
+        found = pick_closest(s, l, q, no_orphan, ret_slots);
+        examined += l->n_slots;
+        s->next[range] = line_within(s->x, line + 1, s->allowed[range].end, ROOM_APART, q);
+    }
+    return found;
 }
 
 /* ---- from several lines ---- */
@@ -414,7 +423,9 @@ static uint32_t take_around(const struct best_search *s, struct walk *w, uint32_
             w->high = line + 1;
         uint32_t n = index_line_free(x, line);
         n = n < q - had ? n : q - had;
-        pick_closest(s, &x->lines->list[line], n, slots + had);
+        const struct index_line *l = &x->lines->list[line];
+        if (!pick_closest(s, l, n, s->want->avoids_orphans, slots + had))
+            (void)pick_closest(s, l, n, false, slots + had);
         had += n;
     }
     return had;
@@ -464,10 +475,12 @@ static bool find_together_in_sets(struct best_search *s, enum seat_kind kind, en
 static bool find_apart(struct best_search *s, enum seat_kind kind, uint32_t *ret_slots)
 {
     uint32_t q = s->want->quantity;
-    sets_begin(s, kind);
-    while (next_set(s, ROOM_APART, q))
-        if (find_in_row(s, q, ret_slots))
-            return true;
+    for (int avoids = s->want->avoids_orphans; avoids >= 0; avoids--) {
+        sets_begin(s, kind);
+        while (next_set(s, ROOM_APART, q))
+            if (find_in_row(s, q, avoids, ret_slots))
+                return true;
+    }
     sets_begin(s, kind);
     while (next_set(s, ROOM_APART, 1))
         if (find_in_rows(s, q, ret_slots))

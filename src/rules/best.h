@@ -25,7 +25,7 @@
  *   2. together in one row, with an orphan, best price, best rank
  *   3. only if they need not be adjacent: in the best-ranked row that has enough free seats at the
  *      best price, those with the smallest span, then nearest the row's middle, then the lower
- *      numbers
+ *      numbers; if orphans are to be avoided, first in the rows where those can be
  *   4. only if they need not be adjacent, and no row has enough: at the best price that has enough,
  *      all of the row with the most free seats (the best-ranked such row), then of the nearest rows
  *      around it, those of its section before others and of two at the same distance the
@@ -46,9 +46,10 @@ struct best_want {
     int64_t section;   /* index; -1: any */
     const char *tier;  /* only sections of this tier; NULL: any; need not end in NUL */
     size_t tier_len;
-    uint32_t category; /* 1 + index: only seats of this category; 0: any */
-    bool accessible;   /* places for wheelchairs, and seats beside them; false: neither */
-    bool adjacent;     /* false: may be split */
+    uint32_t category;   /* 1 + index: only seats of this category; 0: any */
+    bool accessible;     /* places for wheelchairs, and seats beside them; false: neither */
+    bool adjacent;       /* false: may be split */
+    bool avoids_orphans; /* also where it is split, as far as the choice within a row allows */
 };
 
 /* Fills ret_seats[quantity], ascending, with seats that are SEAT_AVAILABLE on the worker's side.

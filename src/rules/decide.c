@@ -125,10 +125,22 @@ enum verdict decide_check_seats(const struct event *e, const uint32_t *seats, ui
     return s->n_taken ? VERDICT_SEAT_TAKEN : VERDICT_OK;
 }
 
+/* Due holds end before a buyer is refused: with them a seat may have a neighbour. */
+enum verdict decide_check_lone(struct decision *d, struct event *e,
+                               const struct lone_choice *choice, struct shortage *s)
+{
+    do
+        s->n_taken =
+            e->terms->lone_seats == LONE_SEATS_REFUSE ? lone_seats(e, choice, s->taken) : 0;
+    while (s->n_taken && expire_event(d, e));
+    return s->n_taken ? VERDICT_LONE_SEAT : VERDICT_OK;
+}
+
 /* Chooses the seats of a buyer who left the choice to us. */
 static enum verdict choose_seats(struct decision *d, struct event *e, struct hold_create *op)
 {
     uint32_t available;
+    op->best.avoids_orphans = e->terms->lone_seats == LONE_SEATS_REFUSE;
     do {
         op->n_seats = op->best.quantity;
         if (best_find(e, &op->best, op->seats, &available))
@@ -451,10 +463,13 @@ static enum verdict check_create(struct decision *d, struct event *e, struct hol
         decide_expire_owners(d, e, op->seats, op->n_seats);
     verdict = decide_check_areas(d, e, op->areas, op->n_areas, op->channel, &op->shortage);
     if (verdict == VERDICT_OK && op->best.quantity)
-        verdict = choose_seats(d, e, op);
-    return verdict == VERDICT_OK
-               ? decide_check_seats(e, op->seats, op->n_seats, op->channel, &op->shortage)
-               : verdict;
+        return choose_seats(d, e, op);
+    if (verdict == VERDICT_OK)
+        verdict = decide_check_seats(e, op->seats, op->n_seats, op->channel, &op->shortage);
+    if (verdict != VERDICT_OK || op->is_box_office)
+        return verdict;
+    const struct lone_choice choice = {.add = op->seats, .n_add = op->n_seats};
+    return decide_check_lone(d, e, &choice, &op->shortage);
 }
 
 /* The row of a new hold, with the event's next fence. */

@@ -270,6 +270,19 @@ static enum verdict check_added_areas(struct decision *d, struct event *e, const
     return verdict;
 }
 
+/* A seat that a hold of a channel gives back is not free for everybody. */
+static enum verdict check_lone(struct decision *d, struct event *e, const struct hold *h,
+                               struct hold_change *op)
+{
+    const struct lone_choice choice = {.hold = h->key,
+                                       .add = op->add,
+                                       .n_add = op->n_add - op->n_retyped,
+                                       .remove = op->remove + op->n_retyped,
+                                       .n_remove = op->n_remove - op->n_retyped};
+    return op->is_box_office || h->channel ? VERDICT_OK
+                                           : decide_check_lone(d, e, &choice, &op->shortage);
+}
+
 /* Seats that the hold keeps as another type need not be free. */
 static enum verdict check_added(struct decision *d, struct event *e, const struct hold *h,
                                 struct hold_change *op, const struct change_claims *c, int64_t more)
@@ -482,7 +495,8 @@ static enum verdict judge_claims(struct decision *d, struct event *e, struct hol
         op->shortage.limit = e->terms->max_per_hold;
         return VERDICT_TOO_MANY_SEATS;
     }
-    if ((verdict = check_added(d, e, h, op, c, more)) != VERDICT_OK)
+    if ((verdict = check_added(d, e, h, op, c, more)) != VERDICT_OK ||
+        (verdict = check_lone(d, e, h, op)) != VERDICT_OK)
         return verdict;
     if (added->n_seats || added->n_areas || removed->n_seats || removed->n_areas)
         apply(d, e, h, op, c);

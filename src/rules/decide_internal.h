@@ -7,6 +7,7 @@
 
 #include "rules/change.h"
 #include "rules/decide.h"
+#include "rules/lone.h"
 
 static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -27,6 +28,10 @@ static inline bool seat_is_free(const struct seat *seat, uint32_t channel)
  * there is one. */
 enum verdict decide_check_seats(const struct event *e, const uint32_t *seats, uint32_t n,
                                 uint32_t channel, struct shortage *s);
+/* May the choice leave single seats?  Otherwise VERDICT_LONE_SEAT if it does, and s->taken lists
+ * them. */
+enum verdict decide_check_lone(struct decision *d, struct event *e,
+                               const struct lone_choice *choice, struct shortage *s);
 /* Does the area have that many places for a hold of this channel, once due holds are ended? (I2) */
 bool decide_area_has(struct decision *d, struct event *e, const struct area_claim *claim,
                      uint32_t channel);

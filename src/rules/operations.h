@@ -51,8 +51,9 @@ struct type_run {
 
 /* Why a claim on places was refused. */
 struct shortage {
-    uint32_t *taken;    /* room for as many seats as are named: those that are not free */
-    uint32_t n_taken;   /* VERDICT_SEAT_TAKEN and VERDICT_SEAT_SOLD: at least one */
+    uint32_t *taken;    /* room for twice as many seats as are named: those that are not free, or
+                           would be left single */
+    uint32_t n_taken;   /* VERDICT_SEAT_TAKEN, VERDICT_SEAT_SOLD, VERDICT_LONE_SEAT: at least one */
     int64_t available;  /* VERDICT_SOLD_OUT: how many places there are */
     int64_t short_area; /* VERDICT_SOLD_OUT: the area that has too few; -1: seats are short */
     int64_t limit;      /* VERDICT_TOO_MANY_SEATS, VERDICT_OWNER_LIMIT: how many there may be */
@@ -77,6 +78,7 @@ struct hold_create {
     uint64_t client;       /* hash of a keyless buyer's address; 0: not limited */
     uint32_t channel;      /* seats may also be blocked for this channel, and places of areas must
                               be; 0: none; NO_CHANNEL: one that nothing was ever blocked for */
+    bool is_box_office;    /* the caller has a seller's key, and may leave single seats */
     bool resume;           /* if the owner holds exactly this already, that hold is the outcome */
     const char *owner;     /* NULL: none */
     size_t owner_len;
@@ -137,8 +139,9 @@ struct hold_change {
     struct type_run *add_types;    /* of the places that are added */
     struct type_run *remove_types; /* of the places of areas that are removed; not of seats */
     uint32_t n_add, n_remove, n_retyped, n_add_areas, n_remove_areas, n_add_types, n_remove_types;
-    bool is_seller;  /* the caller may take places of the hold's channel */
-    uint64_t client; /* hash of a keyless caller's address; 0: not limited */
+    bool is_seller;     /* the caller may take places of the hold's channel */
+    bool is_box_office; /* the caller has a seller's key, and may leave single seats */
+    uint64_t client;    /* hash of a keyless caller's address; 0: not limited */
     /* out */
     struct shortage shortage; /* VERDICT_NOT_HELD: `taken` are the seats that it does not have */
     const char *conflict;     /* VERDICT_INVALID_REQUEST: what is wrong */

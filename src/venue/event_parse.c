@@ -97,6 +97,20 @@ static bool read_times(const struct fields *f, struct event_terms *terms)
            field_time(f, "sales_close_at", &terms->sales_close_at);
 }
 
+static bool read_lone_seats(const struct fields *f, int64_t *ret)
+{
+    const char *text = NULL, *known;
+    size_t len;
+    if (!field_text(f, "lone_seats", OPTIONAL, 1, NAME_CHARS_MAX, &text, &len))
+        return false;
+    for (int64_t rule = 0; text && (known = lone_seats_text(rule)); rule++)
+        if (strlen(known) == len && memcmp(known, text, len) == 0) {
+            *ret = rule;
+            return true;
+        }
+    return !text || field_fail(f, "lone_seats", "must be allow, hint or refuse");
+}
+
 static bool read_limits(const struct fields *f, struct event_terms *terms)
 {
     return field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX,
@@ -104,7 +118,8 @@ static bool read_limits(const struct fields *f, struct event_terms *terms)
            field_int(f, "hold_max_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_MAX_MS_MAX,
                      &terms->hold_max_ms) &&
            field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &terms->max_per_hold) &&
-           field_int(f, "max_per_owner", NULLABLE, 1, MAX_PER_OWNER_MAX, &terms->max_per_owner);
+           field_int(f, "max_per_owner", NULLABLE, 1, MAX_PER_OWNER_MAX, &terms->max_per_owner) &&
+           read_lone_seats(f, &terms->lone_seats);
 }
 
 static bool read_terms(const struct fields *f, enum need name_need, struct event_terms *terms)

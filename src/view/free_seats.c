@@ -13,7 +13,7 @@ struct free_seats {
     struct category_price *by_price; /* on demand; NULL: to be sorted */
 };
 
-static bool belongs(const struct venue *v, uint32_t seat, enum seat_kind kind)
+bool seat_is_of_kind(const struct venue *v, uint32_t seat, enum seat_kind kind)
 {
     unsigned flags = v ? v->flags[seat] : 0;
     switch (kind) {
@@ -52,7 +52,7 @@ void free_seats_changed(struct event *e, uint32_t seat)
     struct free_seats *f = e->free_seats;
     bool is_free = e->seats[seat].status == SEAT_AVAILABLE;
     for (enum seat_kind kind = SEATS_ORDINARY; kind < SEAT_KINDS; kind++)
-        if (belongs(e->def->venue, seat, kind)) {
+        if (seat_is_of_kind(e->def->venue, seat, kind)) {
             set_in(f->of_rows[kind], seat, is_free);
             set_in(f->of_categories[kind], seat, is_free);
             if (f->of_categories[kind])
@@ -65,7 +65,7 @@ static struct index *build(const struct event *e, const struct lines *lines, enu
 {
     struct index *x = index_new(lines);
     for (uint32_t i = 0; i < e->def->n_seats; i++)
-        if (belongs(e->def->venue, i, kind) && e->seats[i].status == SEAT_AVAILABLE)
+        if (seat_is_of_kind(e->def->venue, i, kind) && e->seats[i].status == SEAT_AVAILABLE)
             set_in(x, i, true);
     return x;
 }

@@ -17,6 +17,9 @@ enum seat_kind { SEATS_ORDINARY, SEATS_ACCESSIBLE, SEATS_WITH_COMPANIONS, SEAT_K
 
 struct event;
 struct free_seats;
+struct venue;
+
+bool seat_is_of_kind(const struct venue *v, uint32_t seat, enum seat_kind kind); /* v: or NULL */
 
 /* Assumes that every seat is free.  Of `e` only the layout (def, rows) has to be there yet. */
 struct free_seats *free_seats_new(const struct event *e);

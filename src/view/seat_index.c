@@ -223,8 +223,7 @@ static struct index_node look_at(const struct index *x, const struct index_line 
     return n;
 }
 
-/* The line that the slot is in.  O(log lines). */
-static uint32_t line_of(const struct lines *lines, uint32_t slot)
+uint32_t lines_find(const struct lines *lines, uint32_t slot)
 {
     uint32_t low = 0, high = lines->n;
     while (high - low > 1) {
@@ -252,7 +251,7 @@ void index_refresh(struct index *x)
         uint32_t last = clean * WORD_BITS - 1;
         if (last >= lines->n_slots)
             last = lines->n_slots - 1;
-        uint32_t first = line_of(lines, word * WORD_BITS), end = line_of(lines, last) + 1;
+        uint32_t first = lines_find(lines, word * WORD_BITS), end = lines_find(lines, last) + 1;
         if (first < done)
             first = done;
         if (first >= end)

@@ -64,6 +64,8 @@ void lines_init(struct lines *lines, const struct event *e);
 /* The lines of one category each, of an event with a venue.  O(seats + slots + lines log lines). */
 void lines_init_by_category(struct lines *lines, const struct event *e, const struct lines *whole);
 void lines_close(struct lines *lines);
+/* The line that the slot is in.  O(log lines). */
+uint32_t lines_find(const struct lines *lines, uint32_t slot);
 
 /* What a node of the tree knows of all lines below it; a leaf stands for one line. */
 struct index_node {

@@ -354,10 +354,10 @@ describe('the requests', () => {
   const expected = [
     [['event', 'set', 'evt_1', '--name', 'New', '--venue', 'none', '--starts-at', '2027-01-01T19:00:00Z', '--price', 'Stalls=700', '--price', 'B=1',
       '--max-per-owner', '6', '--max-per-hold', '3', '--hold-ttl', '2m', '--hold-max', '10m', '--sales-open-at', 'none', '--sales-close-at', '2027-01-01T18:00:00Z',
-      '--metadata', '{"a":"b"}', '--venue-address', 'Street 1', '--description', 'Fun', '--timezone', 'none', '--doors-at', 'none', '--image', 'https://a/b'],
+      '--metadata', '{"a":"b"}', '--venue-address', 'Street 1', '--description', 'Fun', '--timezone', 'none', '--doors-at', 'none', '--image', 'https://a/b', '--lone-seats', 'hint'],
     ['PATCH', '/base/v1/events/evt_1', { name: 'New', venue: null, starts_at: '2027-01-01T19:00:00Z', prices: { Stalls: 700, B: 1 }, max_per_owner: 6,
       max_per_hold: 3, hold_ttl_ms: 120_000, hold_max_ms: 600_000, sales_open_at: null, sales_close_at: '2027-01-01T18:00:00Z', metadata: { a: 'b' },
-      venue_address: 'Street 1', description: 'Fun', timezone: null, doors_at: null, image: 'https://a/b' }]],
+      venue_address: 'Street 1', description: 'Fun', timezone: null, doors_at: null, image: 'https://a/b', lone_seats: 'hint' }]],
     [['event', 'archive', 'evt_1'], ['POST', '/base/v1/events/evt_1/archive', {}]],
     [['event', 'block', 'evt_1', 'S-A-1', '--section', 'Balcony', '--section', 'Box', '--area', 'Floor=20', '--channel', 'house'],
       ['POST', '/base/v1/events/evt_1/block', { seats: ['S-A-1'], sections: ['Balcony', 'Box'], areas: { Floor: 20 }, channel: 'house' }]],

@@ -271,6 +271,7 @@ static void an_event_comes_back_as_it_was_written(void **state)
     def->terms.hold_ttl_ms = 111;
     def->terms.hold_max_ms = 222;
     def->terms.max_per_hold = 6;
+    def->terms.lone_seats = LONE_SEATS_REFUSE;
     def->terms.starts_at = (struct local_time){T0_MS, -570};
     def->terms.doors_at = (struct local_time){T0_MS - 1, 60};
     def->terms.timezone = hf_strndup("Pacific/Marquesas", 17);
@@ -288,6 +289,7 @@ static void an_event_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->terms.hold_ttl_ms, 111);
     assert_int_equal(got->terms.hold_max_ms, 222);
     assert_int_equal(got->terms.max_per_hold, 6);
+    assert_int_equal(got->terms.lone_seats, LONE_SEATS_REFUSE);
     assert_int_equal(got->terms.starts_at.ms, T0_MS);
     assert_int_equal(got->terms.starts_at.offset_min, -570);
     assert_int_equal(got->terms.doors_at.ms, T0_MS - 1);

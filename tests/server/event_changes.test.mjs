@@ -48,7 +48,7 @@ describe('events change', () => {
   const TERMS = {
     name: 'Gala', venue: 'Town Hall', venue_address: 'Marktplatz 1, Celle', timezone: 'Europe/Berlin', starts_at: '2030-01-31T21:00:00.000+01:00',
     doors_at: '2030-01-31T20:00:00.000+01:00', image: 'https://example.org/gala.jpg?w=9', description: 'Two parts.\nOne interval.', sales_open_at: '2020-01-01T00:00:00.000Z',
-    sales_close_at: '2030-01-31T19:00:00.000Z', hold_ttl_ms: 60_000, hold_max_ms: 90_000, max_per_hold: 7, max_per_owner: 9,
+    sales_close_at: '2030-01-31T19:00:00.000Z', hold_ttl_ms: 60_000, hold_max_ms: 90_000, max_per_hold: 7, max_per_owner: 9, lone_seats: 'refuse',
     metadata: { season: 'winter', doors: 19.5, accessible: true, note: null },
   };
   const termsOf = (event) => Object.fromEntries(Object.keys(TERMS).map((name) => [name, event[name]]));
@@ -62,7 +62,7 @@ describe('events change', () => {
     const plain = await createEvent();
     assert.deepEqual(termsOf(plain), {
       name: 'Gala', venue: null, venue_address: null, timezone: null, starts_at: null, doors_at: null, image: null, description: null, sales_open_at: null, sales_close_at: null, hold_ttl_ms: 480_000, hold_max_ms: 1_200_000,
-      max_per_hold: 10, max_per_owner: null, metadata: null,
+      max_per_hold: 10, max_per_owner: null, lone_seats: 'allow', metadata: null,
     });
   });
 
@@ -185,6 +185,7 @@ describe('events change', () => {
       [{ starts_at: 'tomorrow' }, 'starts_at'], [{ starts_at: 1700000000 }, 'starts_at'], [{ sales_open_at: '2030-13-01T00:00:00Z' }, 'sales_open_at'],
       [{ sales_close_at: '' }, 'sales_close_at'], [{ max_per_hold: 0 }, 'max_per_hold'], [{ max_per_hold: 501 }, 'max_per_hold'], [{ max_per_hold: null }, 'max_per_hold'],
       [{ max_per_owner: 0 }, 'max_per_owner'], [{ max_per_owner: -1 }, 'max_per_owner'], [{ max_per_owner: '5' }, 'max_per_owner'], [{ max_per_owner: 1_000_001 }, 'max_per_owner'],
+      [{ lone_seats: null }, 'lone_seats'], [{ lone_seats: 'never' }, 'lone_seats'], [{ lone_seats: 'Refuse' }, 'lone_seats'], [{ lone_seats: true }, 'lone_seats'], [{ lone_seats: '' }, 'lone_seats'],
       [{ hold_ttl_ms: 999 }, 'hold_ttl_ms'], [{ hold_ttl_ms: null }, 'hold_ttl_ms'], [{ hold_max_ms: null }, 'hold_max_ms'], [{ prices: null }, 'prices'], [{ prices: [] }, 'prices'],
       [{ prices: { S: -1 } }, 'prices.S'], [{ prices: { S: 1.5 } }, 'prices.S'], [{ prices: { S: null } }, 'prices.S'], [{ prices: { S: 1_000_000_000_001 } }, 'prices.S'],
       [{ currency: 'eur' }, 'currency'], [{ sections: [] }, 'sections'], [{ status: 'closed' }, 'status'], [{ id: 'x' }, 'id'],

@@ -251,7 +251,7 @@ describe('the server does what the document says', () => {
   const samplesOf = (of) => {
     const base = { name: 'Gala', currency: 'usd' };
     const lock = { session: UNKNOWN.session, owner: 'a' };
-    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', venue_address: 'Street', timezone: 'UTC', image: '/a', description: 'Fun', metadata: { a: 1 } };
+    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, lone_seats: 'hint', venue: 'Hall', venue_address: 'Street', timezone: 'UTC', image: '/a', description: 'Fun', metadata: { a: 1 } };
     const places = { seats: ['S-A-1'], areas: { Floor: 1 } }, types = [{ id: 'full', name: 'Full', prices: { S: 1 } }];
     const seat = { seat_guid: 'H-1', seat_number: '1', position: { x: 0, y: 0 }, category: 'A' };
     const plan = { name: 'Hall', size: { width: 9, height: 9 }, categories: [{ name: 'A', color: 'red' }],
@@ -482,6 +482,18 @@ describe('the server does what the document says', () => {
     const refused = await drive('createHold', 409, { body: { event: event.id, seats: ['S-B-9'] } });
     assert.equal(refused.json.code, 'event_closed');
     assert.equal((await driveKeyed('openEvent', 200, { parameters, as: 'seller' })).json.status, 'open');
+  });
+
+  it('refuses single seats', async () => {
+    const parameters = { event: event.id };
+    assert.equal((await drive('changeEvent', 200, { parameters, body: { lone_seats: 'refuse' } })).json.lone_seats, 'refuse');
+    const refused = await drive('createHold', 409, { body: { event: event.id, seats: ['S-B-2'] }, as: 'nobody' });
+    assert.deepEqual([refused.json.code, refused.json.seats], ['lone_seat', ['S-B-1']]);
+    const held = (await drive('createHold', 201, { body: { event: event.id, seats: ['S-B-1'] }, as: 'nobody' })).json;
+    const change = { fence: held.fence, add: { seats: ['S-B-3'] } };
+    assert.equal((await drive('changeHold', 409, { parameters: { hold: held.id }, body: change, as: 'nobody' })).json.code, 'lone_seat');
+    await drive('releaseHold', 204, { parameters: { hold: held.id } });
+    await drive('changeEvent', 200, { parameters, body: { lone_seats: 'allow' } });
   });
 
   it('changes events', async () => {

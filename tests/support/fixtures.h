@@ -55,7 +55,7 @@ struct event_def *def_hall(uint32_t rows, uint32_t seats_per_row);
 #define ASK_TYPES_MAX (SEATS_INLINE + TYPES_MAX)
 struct ask {
     struct command c;
-    uint32_t seats[SEATS_INLINE], taken[SEATS_INLINE];
+    uint32_t seats[SEATS_INLINE], taken[2 * SEATS_INLINE];
     struct area_claim areas[ASK_AREAS_MAX];
     /* of a change: what is taken out of the hold */
     uint32_t removed[SEATS_INLINE];

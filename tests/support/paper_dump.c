@@ -31,11 +31,11 @@ static void dump_area(const struct area *area, struct buf *out)
 
 static void dump_terms(const char *name, const struct event_terms *t, struct buf *out)
 {
-    buf_printf(out, "%s %s %s %s %lld %lld %lld %lld %lld %lld %lld prices", name, t->name,
+    buf_printf(out, "%s %s %s %s %lld %lld %lld %lld %lld %lld %lld %lld prices", name, t->name,
                t->venue ? t->venue : "-", t->metadata ? t->metadata : "-",
                (long long)t->starts_at.ms, (long long)t->sales_open_at,
                (long long)t->sales_close_at, (long long)t->hold_ttl_ms, (long long)t->hold_max_ms,
-               (long long)t->max_per_hold, (long long)t->max_per_owner);
+               (long long)t->max_per_hold, (long long)t->max_per_owner, (long long)t->lone_seats);
     for (size_t i = 0; i < t->prices.n; i++)
         buf_printf(out, " %lld", (long long)t->prices.v[i]);
     for (size_t i = 0; i < t->types.n; i++) {

@@ -110,6 +110,105 @@ describe('holdfast plan check', () => {
   });
 });
 
+describe('holdfast plan check --fix', () => {
+  // A plan of two rows of three seats, as `change` leaves it.
+  const made = (change) => { const it = gridPlan({ rows: 2, seats: 3 }); change(it, it.zones[0].rows[0].seats); return it; };
+  // Repairs the value, and asserts that a server takes the result; resolves to it and the lines.
+  async function repaired(value) {
+    const { code, stdout, stderr } = await plan(['check', '--fix', '-'], { input: JSON.stringify(value) });
+    assert.equal(code, 0, stderr);
+    const fixed = JSON.parse(stdout);
+    await ok(['check', '-'], { input: stdout });
+    return { fixed, lines: stderr.split('\n').slice(0, -1) };
+  }
+
+  it('gives seats without a category the only one that there is, or one of their own', async () => {
+    const one = await repaired(made((_, seats) => { seats[0].category = ''; seats[1].category = ''; delete seats[2].category; }));
+    assert.deepEqual(one.lines, ['fixed: plan.zones[0].rows[0].seats[0..2].category: was empty and is now Stalls']);
+    assert.deepEqual(one.fixed, gridPlan({ rows: 2, seats: 3 }));
+    const several = await repaired(made((it, seats) => { it.categories.push({ name: 'Box' }); it.zones[0].rows[1].seats[2].category = 'Box'; seats[1].category = '  '; }));
+    assert.deepEqual(several.fixed.categories.map(({ name }) => name), ['Stalls', 'Box', 'Other']);
+    assert.equal(several.fixed.zones[0].rows[0].seats[1].category, 'Other');
+    assert.deepEqual(several.lines, ['fixed: plan.categories: Other was added, for seats that name no category; give it a price',
+      'fixed: plan.zones[0].rows[0].seats[1].category: was empty and is now Other']);
+  });
+
+  it('has wheelchair places stand where a server looks for them', async () => {
+    const odd = made((_, seats) => { seats[0].wheelchair = true; seats[1].wheelchair = false; seats[2].accessible = true; });
+    const alone = await repaired(odd);
+    assert.deepEqual(alone.fixed, gridPlan({ rows: 2, seats: 3 }));
+    assert.deepEqual(alone.lines, [
+      'fixed: plan.zones[0].rows[0].seats[0].wheelchair: was removed; say --accessible z1r1s1 when you create the event',
+      'fixed: plan.zones[0].rows[0].seats[1].wheelchair: was removed: the seat is an ordinary one',
+      'fixed: plan.zones[0].rows[0].seats[2].accessible: was removed; say --accessible z1r1s3 when you create the event']);
+    const whole = await repaired(planEvent(odd, { accessible: ['z1r1s1'] }));
+    assert.deepEqual(whole.fixed, planEvent(gridPlan({ rows: 2, seats: 3 }), { accessible: ['z1r1s1', 'z1r1s3'] }));
+  });
+
+  it('repairs what is of the wrong kind, null, missing or no part of the format', async () => {
+    const { fixed, lines } = await repaired({ id: 7, layout: made((it, seats) => {
+      delete it.size;
+      it.$schema = 'x';
+      it.version = '0.0.1';
+      const [zone] = it.zones;
+      Object.assign(zone, { displayed: true, uuid: null, zone_id: 5, position: null, areas: null });
+      Object.assign(zone.rows[0], { row_number: 1, row_number_position: 'left', number_of_seats: 3, uuid: null, position: { x: '24', y: 24, z: 0 } });
+      Object.assign(zone.rows[1], { row_number_position: 'none', row_label: 'Reihe %s' });
+      for (const [i, seat] of seats.entries()) Object.assign(seat, { seat_number: i + 1, radius: '12.5', uuid: null, notes: 'x' });
+    }) });
+    const [first, second] = fixed.zones[0].rows;
+    assert.deepEqual(fixed.size, { width: 96, height: 48 });
+    assert.deepEqual(fixed.zones[0].position, { x: 0, y: 0 });
+    assert.deepEqual([first.row_number, first.row_number_position, first.position, second.row_number_position, second.row_label], ['1', 'start', { x: 24, y: 24 }, undefined, 'Reihe %s']);
+    assert.deepEqual(first.seats.map(({ seat_number: number, radius }) => [number, radius]), [['1', 12.5], ['2', 12.5], ['3', 12.5]]);
+    for (const line of ['fixed: layout: the plan was in it, and stands alone now', 'fixed: plan.$schema: was removed, since the format does not have it',
+      'fixed: plan.zones[0].displayed: was removed, since the format does not have it', 'fixed: plan.zones[0].position: was missing and is now 0, 0',
+      'fixed: plan.zones[0].rows[0].row_number_position: "left" is now start', 'fixed: plan.zones[0].rows[0].position.x: a text is now a number',
+      'fixed: plan.zones[0].rows[0].seats[0..2].notes: was removed, since the format does not have it', 'fixed: plan.zones[0].rows[0].seats[0..2].radius: a text is now a number',
+      'fixed: plan.size: was missing and is now 96 x 48, which shows every seat']) assert.ok(lines.includes(line), `${line}\n${lines.join('\n')}`);
+  });
+
+  it('leaves what may be meant in several ways, says so with exit status 65, and writes what it could repair', async () => {
+    for (const [change, what] of [
+      [(_, seats) => { seats[1].category = 'Loge'; }, /seats\[1\]\.category/], [(_, seats) => { seats[1].seat_guid = seats[0].seat_guid; }, /seat_guid/],
+      [(_, seats) => { seats[1].catgory = seats[1].category; delete seats[1].category; }, /catgory/], [(_, seats) => { delete seats[1].position; }, /position/],
+    ]) {
+      const { code, stdout, stderr } = await plan(['check', '--fix', '-'], { input: JSON.stringify(made((it, seats) => { change(it, seats); it.version = 1; })) });
+      assert.equal(code, 65, stderr);
+      assert.match(stderr, what);
+      assert.match(stderr, /^fixed: plan\.version: was removed/m);
+      assert.equal(JSON.parse(stdout).version, undefined);
+    }
+  });
+
+  it('finds nothing to repair in a plan that a server takes', async () => {
+    const { fixed, lines } = await repaired(event);
+    assert.deepEqual(lines, ['nothing to repair']);
+    assert.deepEqual(fixed, event);
+  });
+
+  it('writes to a new file, or over the file itself if told, and to no file that is there already', async () => {
+    const odd = write('odd.json', made((_, seats) => { seats[0].category = ''; }));
+    const text = fs.readFileSync(odd, 'utf8');
+    const to = path.join(dir, 'fixed.json');
+    const said = await ok(['check', '--fix', '--output', to, odd]);
+    assert.match(said, /^fixed: .*category: was empty and is now Stalls\nGrid: 6 seats/);
+    assert.deepEqual(JSON.parse(fs.readFileSync(to, 'utf8')), gridPlan({ rows: 2, seats: 3 }));
+    assert.equal(fs.readFileSync(odd, 'utf8'), text);
+    for (const args of [['--fix', '--output', to, odd], ['--fix', '--output', odd, odd], ['--fix', '--in-place', '--output', to, odd], ['--output', to, odd], ['--in-place', odd],
+      ['--fix', '--in-place', '-'], ['--fix', '--json', odd]]) {
+      const { code, stdout, stderr } = await plan(['check', ...args]);
+      assert.deepEqual([code, stdout], [64, ''], stderr);
+      assert.notEqual(stderr, '');
+    }
+    assert.equal(fs.readFileSync(odd, 'utf8'), text);
+    const { fixed, seats } = JSON.parse(await ok(['check', '--fix', '--in-place', '--json', odd]));
+    assert.deepEqual([fixed.length, seats], [1, 6]);
+    assert.deepEqual(JSON.parse(fs.readFileSync(odd, 'utf8')), gridPlan({ rows: 2, seats: 3 }));
+    assert.deepEqual(fs.readdirSync(dir).filter((name) => name.endsWith('.partial')), []);
+  });
+});
+
 // Asserts that the text is a well-formed document; returns its elements as [{ name, attributes }].
 function elements(svg) {
   const open = [];

@@ -1,20 +1,38 @@
 /* See plan_svg.h.  The picture stands on its own: it refers to no other file and has no script.
- * It follows the reader's choice of a light or dark page. */
+ * It follows the reader's choice of a light or dark page.
+ *
+ * It looks as the map in a browser does (web/seats/plan.js, decor.js, theme.js): the same shapes,
+ * colours and texts at the same places, which tests/web/seats_parts.test.mjs compares. */
 #include "cli/plan_svg.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/color.h"
 #include "base/status.h"
+#include "base/vec.h"
+#include "cli/plan_names.h"
 
 #define SEAT_RADIUS 10
 #define TEXT_SIZE 16
 #define COLOR_LEN_MAX 64
+#define LEGIBLE 3.0   /* the contrast that the text of an area needs */
+#define FILL_PART 0.9 /* of an area's width, for a name that is made to fit */
 
-struct svg_point {
-    double x, y;
+/* What the map's theme has on a light and on a dark page. */
+static const struct color light_page = {0xff, 0xff, 0xff}, dark_page = {0x1d, 0x1d, 0x25};
+static const struct color light_area = {0xe8, 0xe8, 0xee}, dark_area = {0x2c, 0x2c, 0x37};
+static const char *const category_colors[] = {"#0072b2", "#d55e00", "#009e73", "#b84f8e",
+                                              "#c78500", "#3d8fc4", "#6b5fb5", "#7a7a00"};
+#define N_CATEGORY_COLORS (sizeof category_colors / sizeof *category_colors)
+
+/* A row, by its place among all seats in the order of the plan. */
+struct svg_row {
+    const json_t *json;
+    size_t first, end;
 };
 
 /* The members of the body that the picture is made of, and what was counted while drawing. */
@@ -24,6 +42,8 @@ struct svg_picture {
     json_t *colors;      /* category -> its colour */
     json_t *counts;      /* category -> how many seats it has */
     json_t *accessibles; /* the ids in `accessible`, as the keys of an object */
+    struct plan_names names;
+    VEC(struct svg_row) rows;
 };
 
 /* ---- text and numbers ---- */
@@ -66,7 +86,7 @@ static void put_attribute(struct buf *out, const char *name, double number)
     buf_char(out, '"');
 }
 
-static void put_point(struct buf *out, const char *x, const char *y, struct svg_point at)
+static void put_point(struct buf *out, const char *x, const char *y, struct plan_point at)
 {
     put_attribute(out, x, at.x);
     put_attribute(out, y, at.y);
@@ -95,10 +115,10 @@ static double number_of(const json_t *object, const char *name, double otherwise
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
-static struct svg_point point_of(const json_t *object, const char *name, struct svg_point from)
+static struct plan_point point_of(const json_t *object, const char *name, struct plan_point from)
 {
     const json_t *at = json_object_get(object, name);
-    return (struct svg_point){from.x + number_of(at, "x", 0), from.y + number_of(at, "y", 0)};
+    return (struct plan_point){from.x + number_of(at, "x", 0), from.y + number_of(at, "y", 0)};
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -117,6 +137,17 @@ static size_t count_chars(const char *text)
 
 /* ---- areas ---- */
 
+/* The shape of an area: the one that it names, or else the first that it describes. */
+static const char *shape_of(const json_t *area)
+{
+    static const char *const shapes[] = {"polygon", "rectangle", "ellipse", "circle", "text"};
+    const char *named = text_of(area, "shape");
+    for (size_t i = 0; !*named && i < sizeof shapes / sizeof *shapes; i++)
+        if (json_object_get(area, shapes[i]))
+            return shapes[i];
+    return named;
+}
+
 static void put_polygon(struct buf *out, const json_t *polygon)
 {
     const json_t *points = json_object_get(polygon, "points"), *each;
@@ -134,7 +165,7 @@ static void put_polygon(struct buf *out, const json_t *polygon)
 
 static void put_shape(struct buf *out, const json_t *area)
 {
-    const char *shape = text_of(area, "shape");
+    const char *shape = shape_of(area);
     const json_t *size = json_object_get(area, shape);
     if (strcmp(shape, "rectangle") == 0) {
         buf_lit(out, "<rect");
@@ -147,34 +178,117 @@ static void put_shape(struct buf *out, const json_t *area)
         buf_lit(out, "/>");
     } else if (strcmp(shape, "ellipse") == 0) {
         buf_lit(out, "<ellipse");
-        put_point(out, "rx", "ry", point_of(size, "radius", (struct svg_point){0}));
+        put_point(out, "rx", "ry", point_of(size, "radius", (struct plan_point){0}));
         buf_lit(out, "/>");
     } else if (strcmp(shape, "polygon") == 0) {
         put_polygon(out, size);
     }
 }
 
-/* The name and capacity of an area that is sold, as a tooltip. */
-static void put_area_title(const struct svg_picture *p, const json_t *area)
+/* The area that is sold on this shape of the plan, or NULL. */
+static const json_t *area_sold(const struct svg_picture *p, const json_t *area)
 {
     const json_t *sold;
     const char *uuid = text_of(area, "uuid");
     size_t i;
     json_array_foreach((json_t *)p->areas, i, sold)
     {
-        if (*uuid && strcmp(text_of(sold, "plan_area"), uuid) == 0) {
-            buf_lit(p->out, "<title>");
-            put_text(p->out, text_of(sold, "name"));
-            buf_printf(p->out, ": %.0f places</title>", number_of(sold, "capacity", 0));
-        }
+        if (*uuid && strcmp(text_of(sold, "plan_area"), uuid) == 0)
+            return sold;
     }
+    return NULL;
 }
 
-static void put_area(const struct svg_picture *p, const json_t *area, struct svg_point zone)
+/* The middle of an area, relative to its position; *ret_width is how wide it is there. */
+static struct plan_point area_middle(const json_t *area, double *ret_width)
+{
+    const char *shape = shape_of(area);
+    const json_t *size = json_object_get(area, shape), *each;
+    struct plan_point low = {0, 0}, high = {0, 0};
+    size_t i;
+    if (strcmp(shape, "rectangle") == 0) {
+        high = (struct plan_point){number_of(size, "width", 0), number_of(size, "height", 0)};
+    } else if (strcmp(shape, "circle") == 0) {
+        high.x = number_of(size, "radius", 0);
+        low.x = -high.x;
+    } else if (strcmp(shape, "ellipse") == 0) {
+        high.x = point_of(size, "radius", (struct plan_point){0}).x;
+        low.x = -high.x;
+    }
+    json_array_foreach(json_object_get(size, "points"), i, each) /* of a polygon */
+    {
+        struct plan_point at = {number_of(each, "x", 0), number_of(each, "y", 0)};
+        low = i ? (struct plan_point){fmin(low.x, at.x), fmin(low.y, at.y)} : at;
+        high = i ? (struct plan_point){fmax(high.x, at.x), fmax(high.y, at.y)} : at;
+    }
+    *ret_width = high.x - low.x;
+    return (struct plan_point){(low.x + high.x) / 2, (low.y + high.y) / 2};
+}
+
+/* What stands in an area: its text or, if it has none and is sold, its name in the middle, as large
+ * as there is room for.  Returns NULL for an area without words. */
+static const char *area_label(const json_t *area, const json_t *sold, struct plan_text *ret)
+{
+    const json_t *text = json_object_get(area, "text");
+    const char *words = text_of(text, "text");
+    double width;
+    if (*words) {
+        ret->at = point_of(text, "position", (struct plan_point){0});
+        ret->size = number_of(text, "size", TEXT_SIZE);
+    } else {
+        words = text_of(sold, "name");
+        ret->at = area_middle(area, &width);
+        double fitting = FILL_PART * width / (PLAN_CHAR_WIDTH * (double)(count_chars(words) + 1));
+        ret->size = width > 0 ? fmin(TEXT_SIZE, fitting) : TEXT_SIZE;
+    }
+    ret->words = words;
+    ret->side = 0;
+    ret->width = PLAN_CHAR_WIDTH * ret->size * (double)count_chars(words);
+    return *words ? words : NULL;
+}
+
+/* Returns whether text in this colour can be read on the background.  Of colours that are not
+ * written in hexadecimal digits it is only known whether they are the same. */
+static bool is_legible(const char *color, const char *own, struct color background)
+{
+    struct color ink;
+    bool is_known = !is_color(own) || color_parse(own, &background);
+    if (!is_known || !color_parse(color, &ink))
+        return strcasecmp(color, is_color(own) ? own : "") != 0;
+    return color_contrast(ink, background) >= LEGIBLE;
+}
+
+/* Writes the colour of an area's text: its own where that can be read on the area, otherwise black
+ * or white on a coloured area, and that of the page's text on others. */
+static void put_ink(struct buf *out, const json_t *area)
+{
+    bool has_shape = strcmp(shape_of(area), "text") != 0;
+    const char *own = has_shape ? text_of(area, "color") : "";
+    const char *wanted = text_of(json_object_get(area, "text"), "color");
+    bool in_light = is_legible(wanted, own, has_shape ? light_area : light_page);
+    bool in_dark = is_legible(wanted, own, has_shape ? dark_area : dark_page);
+    struct color background;
+    char ink[COLOR_TEXT_SIZE];
+    if (!is_color(wanted))
+        in_light = in_dark = false;
+    if (is_color(own) && color_parse(own, &background) && !in_light) {
+        color_format(color_ink(background), ink);
+        buf_printf(out, " fill=\"%s\"", ink);
+        return;
+    }
+    buf_printf(out, " fill=\"%s\"", in_light || in_dark ? wanted : "currentColor");
+    if (is_color(own) && !color_parse(own, &background))
+        buf_lit(out, " class=\"halo\"");
+    else if (in_light != in_dark)
+        buf_str(out, in_light ? " class=\"not-dark\"" : " class=\"not-light\"");
+}
+
+static void put_area_head(const struct svg_picture *p, const json_t *area, const json_t *sold,
+                          struct plan_point at)
 {
     struct buf *out = p->out;
-    struct svg_point at = point_of(area, "position", zone);
-    const json_t *text = json_object_get(area, "text");
+    bool has_color = is_color(text_of(area, "color"));
+    bool has_border = is_color(text_of(area, "border_color"));
     buf_lit(out, "<g transform=\"translate(");
     put_number(out, at.x);
     buf_char(out, ' ');
@@ -182,29 +296,61 @@ static void put_area(const struct svg_picture *p, const json_t *area, struct svg
     buf_lit(out, ") rotate(");
     put_number(out, number_of(area, "rotation", 0));
     buf_lit(out, ")\"");
-    put_color(out, "fill", json_object_get(area, "color"), "#8884");
-    put_color(out, "stroke", json_object_get(area, "border_color"), "none");
+    if (has_color)
+        put_color(out, "fill", json_object_get(area, "color"), "none");
+    if (has_border)
+        put_color(out, "stroke", json_object_get(area, "border_color"), "none");
+    else if (!has_color || sold)
+        buf_str(out, has_color ? " class=\"lined\"" : " class=\"plain lined\"");
+    else
+        buf_lit(out, " stroke=\"none\"");
+    if (!has_color && has_border)
+        buf_lit(out, " class=\"plain\"");
     buf_char(out, '>');
-    put_area_title(p, area);
+    if (!sold)
+        return;
+    buf_lit(out, "<title>");
+    put_text(out, text_of(sold, "name"));
+    buf_printf(out, ": %.0f places</title>", number_of(sold, "capacity", 0));
+}
+
+/* Where a point of an area is once the area has been turned around its position. */
+static struct plan_point turned(struct plan_point at, struct plan_point around, double degrees)
+{
+    double angle = degrees * acos(-1) / 180;
+    return (struct plan_point){around.x + at.x * cos(angle) - at.y * sin(angle),
+                               around.y + at.x * sin(angle) + at.y * cos(angle)};
+}
+
+static void put_area(struct svg_picture *p, const json_t *area, struct plan_point zone)
+{
+    struct buf *out = p->out;
+    struct plan_point at = point_of(area, "position", zone);
+    const json_t *sold = area_sold(p, area);
+    struct plan_text label = {0};
+    const char *words = area_label(area, sold, &label);
+    put_area_head(p, area, sold, at);
     put_shape(out, area);
-    if (json_is_object(text)) {
+    if (words) {
         buf_lit(out, "<text stroke=\"none\"");
-        put_point(out, "x", "y", point_of(text, "position", (struct svg_point){0}));
-        put_attribute(out, "font-size", number_of(text, "size", TEXT_SIZE));
-        put_color(out, "fill", json_object_get(text, "color"), "currentColor");
+        put_point(out, "x", "y", label.at);
+        put_attribute(out, "font-size", label.size);
+        put_ink(out, area);
         buf_lit(out, " dy=\".35em\">");
-        put_text(out, text_of(text, "text"));
+        put_text(out, words);
         buf_lit(out, "</text>");
+        label.at = turned(label.at, at, number_of(area, "rotation", 0));
+        *vec_push(&p->names.texts) = label;
     }
     buf_lit(out, "</g>\n");
 }
 
 /* ---- seats ---- */
 
-static void put_seat(const struct svg_picture *p, const json_t *seat, struct svg_point row)
+static void put_seat(struct svg_picture *p, const json_t *seat, struct plan_point row)
 {
     struct buf *out = p->out;
-    struct svg_point at = point_of(seat, "position", row);
+    struct plan_point at = point_of(seat, "position", row);
     double radius = number_of(seat, "radius", SEAT_RADIUS);
     const char *id = text_of(seat, "seat_guid"), *label = text_of(seat, "seat_number");
     const char *category = text_of(seat, "category");
@@ -212,10 +358,10 @@ static void put_seat(const struct svg_picture *p, const json_t *seat, struct svg
     size_t chars = count_chars(label);
     if (is_accessible) {
         buf_lit(out, "<rect");
-        put_point(out, "x", "y", (struct svg_point){at.x - radius, at.y - radius});
+        put_point(out, "x", "y", (struct plan_point){at.x - radius, at.y - radius});
         put_attribute(out, "width", 2 * radius);
         put_attribute(out, "height", 2 * radius);
-        put_attribute(out, "rx", radius / 4);
+        put_attribute(out, "rx", radius * 0.35);
     } else {
         buf_lit(out, "<circle");
         put_point(out, "cx", "cy", at);
@@ -235,66 +381,58 @@ static void put_seat(const struct svg_picture *p, const json_t *seat, struct svg
     buf_lit(out, "</text>\n");
     json_t *count = json_object_get(p->counts, category);
     json_integer_set(count, json_integer_value(count) + 1);
+    *vec_push(&p->names.seats) = (struct plan_seat){at, radius};
 }
 
-/* Writes the row's name beside the seat `edge`, on the side away from its neighbour `next`. */
-static void put_row_name(struct buf *out, const char *name, struct svg_point edge,
-                         struct svg_point next)
+static void put_row_names(struct svg_picture *p, const struct svg_row *row)
 {
-    struct svg_point away = {edge.x - next.x, edge.y - next.y};
-    double length = hypot(away.x, away.y), distance = 2.6 * SEAT_RADIUS;
-    if (length <= 0)
-        return;
-    buf_lit(out, "<text class=\"row\"");
-    put_point(out, "x", "y",
-              (struct svg_point){edge.x + away.x / length * distance,
-                                 edge.y + away.y / length * distance});
-    buf_lit(out, " dy=\".35em\">");
-    put_text(out, name);
-    buf_lit(out, "</text>\n");
+    static const char *const anchors[] = {"end", "middle", "start"};
+    struct buf *out = p->out;
+    const json_t *side = json_object_get(row->json, "row_number_position");
+    const char *where = side ? text_of(row->json, "row_number_position") : "both";
+    const char *text = text_of(row->json, "row_number");
+    const struct plan_words words = {text, count_chars(text)};
+    struct plan_text names[2];
+    size_t n = plan_names_place(&p->names, row->first, row->end, where, &words, names);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(out, "<text class=\"row\" text-anchor=\"%s\"", anchors[names[i].side + 1]);
+        put_point(out, "x", "y", names[i].at);
+        put_attribute(out, "font-size", names[i].size);
+        buf_lit(out, " dy=\".35em\">");
+        put_text(out, text);
+        buf_lit(out, "</text>\n");
+    }
 }
 
-static void put_row(const struct svg_picture *p, const json_t *row, struct svg_point zone)
+static void put_row(struct svg_picture *p, const json_t *row, struct plan_point zone)
 {
-    struct svg_point from = point_of(row, "position", zone);
+    struct plan_point from = point_of(row, "position", zone);
     const json_t *seats = json_object_get(row, "seats"), *seat;
-    const char *side = text_of(row, "row_number_position"), *name = text_of(row, "row_number");
-    size_t n = json_array_size(seats), i;
+    size_t first = p->names.seats.n, i;
     json_array_foreach((json_t *)seats, i, seat) put_seat(p, seat, from);
-    if (n == 0)
-        return;
-    struct svg_point first = point_of(json_array_get(seats, 0), "position", from);
-    struct svg_point last = point_of(json_array_get(seats, n - 1), "position", from);
-    struct svg_point second = n > 1 ? point_of(json_array_get(seats, 1), "position", from)
-                                    : (struct svg_point){first.x + 1, first.y};
-    struct svg_point last_but_one = n > 1 ? point_of(json_array_get(seats, n - 2), "position", from)
-                                          : (struct svg_point){last.x - 1, last.y};
-    if (strcmp(side, "start") == 0 || strcmp(side, "both") == 0)
-        put_row_name(p->out, name, first, second);
-    if (strcmp(side, "end") == 0 || strcmp(side, "both") == 0)
-        put_row_name(p->out, name, last, last_but_one);
+    *vec_push(&p->rows) = (struct svg_row){row, first, p->names.seats.n};
 }
 
 /* ---- the whole of it ---- */
 
 /* Decoration comes first, so that no seat is hidden by it. */
-static void put_zones(const struct svg_picture *p)
+static void put_zones(struct svg_picture *p)
 {
     const json_t *zones = json_object_get(p->plan, "zones"), *zone, *each;
     size_t i, k;
     json_array_foreach((json_t *)zones, i, zone)
     {
-        struct svg_point at = point_of(zone, "position", (struct svg_point){0});
+        struct plan_point at = point_of(zone, "position", (struct plan_point){0});
         json_array_foreach(json_object_get(zone, "areas"), k, each) put_area(p, each, at);
     }
     json_array_foreach((json_t *)zones, i, zone)
     {
-        struct svg_point at = point_of(zone, "position", (struct svg_point){0});
+        struct plan_point at = point_of(zone, "position", (struct plan_point){0});
         json_array_foreach(json_object_get(zone, "rows"), k, each) put_row(p, each, at);
     }
 }
 
-static void put_legend(const struct svg_picture *p, struct svg_point at, double size)
+static void put_legend(const struct svg_picture *p, struct plan_point at, double size)
 {
     const json_t *categories = json_object_get(p->plan, "categories"), *category;
     size_t i;
@@ -304,12 +442,12 @@ static void put_legend(const struct svg_picture *p, struct svg_point at, double 
         const json_t *price = json_object_get(p->prices, name);
         buf_lit(p->out, "<circle");
         put_point(p->out, "cx", "cy",
-                  (struct svg_point){at.x + size / 2, at.y + (double)i * size * 1.5});
+                  (struct plan_point){at.x + size / 2, at.y + (double)i * size * 1.5});
         put_attribute(p->out, "r", size / 2);
         put_color(p->out, "fill", json_object_get(p->colors, name), "gray");
         buf_lit(p->out, "/><text class=\"legend\"");
         put_point(p->out, "x", "y",
-                  (struct svg_point){at.x + size * 1.5, at.y + (double)i * size * 1.5});
+                  (struct plan_point){at.x + size * 1.5, at.y + (double)i * size * 1.5});
         put_attribute(p->out, "font-size", size);
         buf_lit(p->out, " dy=\".35em\">");
         put_text(p->out, name);
@@ -331,13 +469,21 @@ static void put_head(const struct svg_picture *p, double width, double height)
     put_text(p->out, text_of(p->plan, "name"));
     buf_lit(p->out,
             "</title>\n<style>\n"
-            "svg { color-scheme: light dark; background: #fff; color: #1f2430; "
+            "svg { color-scheme: light dark; background: #fff; color: #1b1b22; "
             "font-family: system-ui, sans-serif; text-anchor: middle; }\n"
+            ".plain { fill: #e8e8ee; }\n.lined { stroke: #c4c4cf; }\n"
             ".label { fill: #fff; stroke: #0009; stroke-width: .12em; paint-order: stroke; }\n"
-            ".row { fill: currentColor; font-size: 11px; opacity: .75; }\n"
+            ".halo, .row { stroke: #fff; stroke-width: .25em; stroke-linejoin: round; "
+            "paint-order: stroke; }\n"
+            ".row { fill: #555563; font-weight: 600; }\n"
             ".legend { fill: currentColor; text-anchor: start; }\n"
             ".focus { stroke: currentColor; stroke-width: 2; opacity: .6; }\n"
-            "@media (prefers-color-scheme: dark) { svg { background: #16181d; color: #e6e8ee; } }\n"
+            "@media (prefers-color-scheme: light) { .not-light { fill: currentColor; } }\n"
+            "@media (prefers-color-scheme: dark) {\n"
+            "  svg { background: #1d1d25; color: #ededf2; }\n"
+            "  .plain { fill: #2c2c37; } .lined { stroke: #45454f; } .row { fill: #b4b4c2; }\n"
+            "  .halo, .row { stroke: #1d1d25; } .not-dark { fill: currentColor; }\n"
+            "}\n"
             "</style>\n");
 }
 
@@ -345,7 +491,7 @@ static void put_focus(struct buf *out, const json_t *body)
 {
     if (!json_object_get(body, "focus"))
         return;
-    struct svg_point at = point_of(body, "focus", (struct svg_point){0});
+    struct plan_point at = point_of(body, "focus", (struct plan_point){0});
     buf_lit(out, "<g class=\"focus\" transform=\"translate(");
     put_number(out, at.x);
     buf_char(out, ' ');
@@ -361,9 +507,8 @@ static void prepare(struct svg_picture *p)
     json_array_foreach(json_object_get(p->plan, "categories"), i, category)
     {
         const char *name = text_of(category, "name"), *color = text_of(category, "color");
-        char own[64];
-        snprintf(own, sizeof own, "hsl(%d, 60%%, 45%%)", (int)(i * 137 % 360));
-        json_object_set_new(p->colors, name, json_string(is_color(color) ? color : own));
+        const char *other = category_colors[i % N_CATEGORY_COLORS];
+        json_object_set_new(p->colors, name, json_string(is_color(color) ? color : other));
         json_object_set_new(p->counts, name, json_integer(0));
     }
     json_array_foreach((json_t *)p->accessible, i, id)
@@ -389,10 +534,15 @@ void plan_svg(struct buf *out, const json_t *body)
     prepare(&p);
     put_head(&p, width, height + lines * text_size);
     put_zones(&p);
+    plan_names_prepare(&p.names);
+    for (size_t i = 0; i < p.rows.n; i++)
+        put_row_names(&p, &p.rows.v[i]);
     put_focus(out, body);
-    put_legend(&p, (struct svg_point){text_size, height + text_size}, text_size);
+    put_legend(&p, (struct plan_point){text_size, height + text_size}, text_size);
     buf_lit(out, "</svg>\n");
     json_decref(p.colors);
     json_decref(p.counts);
     json_decref(p.accessibles);
+    plan_names_close(&p.names);
+    vec_close(&p.rows);
 }

@@ -1,5 +1,6 @@
 /* Claims about src/base: statuses and verdicts, clocks, randomness, ids, buffers, vectors, log
- * lines, URLs, metrics and gzip.  test_heap.c and test_text.c cover heap, UTF-8 and durations. */
+ * lines, URLs, metrics, gzip and colours.  test_heap.c and test_text.c cover heap, UTF-8 and
+ * durations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@
 #include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/color.h"
 #include "base/digest.h"
 #include "base/gzip.h"
 #include "base/hex.h"
@@ -1009,6 +1012,52 @@ static void a_pause_doubles_up_to_its_limit(void **state)
     assert_int_equal(backoff_pause(20, 200, UINT_MAX), 200);
 }
 
+/* ---- colours ---- */
+
+static void colours_have_three_or_six_digits_and_nothing_else(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",    "#",    "#ff",    "#ffff",   "#fffffff", "red",
+                                        "fff", "#ggg", "#12345", "# 12345", "#12345g"};
+    struct color color = {1, 2, 3};
+    char text[COLOR_TEXT_SIZE];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(color_parse(wrong[i], &color));
+    assert_int_equal(color.green, 2);
+    assert_true(color_parse("#1aF", &color));
+    color_format(color, text);
+    assert_string_equal(text, "#11aaff");
+    assert_true(color_parse("#7A1f2b", &color));
+    color_format(color, text);
+    assert_string_equal(text, "#7a1f2b");
+}
+
+static void contrast_is_that_of_the_wcag(void **state)
+{
+    (void)state;
+    const struct color gray = {0x76, 0x76, 0x76}, lighter = {0x77, 0x77, 0x77};
+    assert_true(fabs(color_contrast(COLOR_BLACK, COLOR_WHITE) - 21) < 1e-9);
+    assert_true(fabs(color_contrast(gray, gray) - 1) < 1e-9);
+    assert_true(color_contrast(gray, COLOR_WHITE) >= COLOR_CONTRAST_AA);
+    assert_true(color_contrast(COLOR_WHITE, lighter) < COLOR_CONTRAST_AA);
+}
+
+static void any_colour_has_an_ink_and_becomes_one_that_can_be_read(void **state)
+{
+    (void)state;
+    const struct color dark[] = {{0x13, 0x13, 0x18}, {0x25, 0x25, 0x3d}};
+    for (int i = 0; i < 16 * 16 * 16; i++) {
+        const struct color color = {(uint8_t)(i % 16 * 17), (uint8_t)(i / 16 % 16 * 17),
+                                    (uint8_t)(i / 256 * 17)};
+        assert_true(color_contrast(color, color_ink(color)) >= 4.58);
+        struct color made = color_adapt(color, COLOR_WHITE, dark, 2, COLOR_CONTRAST_AA);
+        assert_true(color_contrast(made, dark[0]) >= COLOR_CONTRAST_AA);
+        assert_true(color_contrast(made, dark[1]) >= COLOR_CONTRAST_AA);
+        if (color_contrast(color, dark[1]) >= COLOR_CONTRAST_AA)
+            assert_memory_equal(&made, &color, sizeof color);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1060,6 +1109,9 @@ int main(void)
         cmocka_unit_test(a_value_on_a_bound_counts_within_it),
         cmocka_unit_test(one_name_registered_in_two_places_is_our_mistake),
         cmocka_unit_test(no_observation_is_lost_between_threads),
+        cmocka_unit_test(colours_have_three_or_six_digits_and_nothing_else),
+        cmocka_unit_test(contrast_is_that_of_the_wcag),
+        cmocka_unit_test(any_colour_has_an_ink_and_becomes_one_that_can_be_read),
         cmocka_unit_test(percent_encoding_leaves_only_unreserved_characters),
         cmocka_unit_test(hmac_is_that_of_the_standard),
     };

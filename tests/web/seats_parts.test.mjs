@@ -1,11 +1,20 @@
-// Parts of the seat map, each beside a simple way to do the same.  They run in the browser, on random data from HF_SEED.
+// Parts of the seat map, each beside another way to do the same.  They run in the browser, on random data from HF_SEED, and on halls
+// of all shapes (tests/fixtures/plans), which `holdfast plan draw` draws, too.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { openBrowser, urlOf } from '../support/browser.mjs';
+import { holdfast } from '../support/cli.mjs';
 import { seed } from '../support/random.mjs';
-import { reap, start } from '../support/server.mjs';
+import { reap, start, tempDir } from '../support/server.mjs';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const PLANS = path.join(ROOT, 'tests/fixtures/plans');
 
 describe(`parts of the seat map, HF_SEED=${seed}`, () => {
   let browser, server, page;
@@ -117,4 +126,164 @@ describe(`parts of the seat map, HF_SEED=${seed}`, () => {
       assert.equal(wrong.different, 0);
     });
   }
+
+  // ---- halls of all shapes ----
+
+  // What the browser draws of a plan at a scale of one: { areas, labels, seats, names }, in the order in which it does.
+  const drawnByMap = (document) => page.evaluate(async (plan) => {
+    const [{ Plan, ACCESSIBLE }, { View }, decor, { readTheme, rgbaOf }] = await Promise.all(
+      ['plan', 'view', 'decor', 'theme'].map((name) => import(`/web/seats/${name}.js`)));
+    await import('/holdfast.js');
+    const component = globalThis.document.body.appendChild(globalThis.document.createElement('holdfast-seats'));
+    const read = new Plan(plan), theme = readTheme(component.shadowRoot.querySelector('.probe'), read.categories);
+    component.remove();
+    const { width, height } = plan.size;
+    const view = new View({ left: 0, top: 0, right: width, bottom: height }, read.radiusTypical);
+    view.resize(width, height);
+    // A context that notes what is drawn on it, and draws it.
+    const real = new OffscreenCanvas(width, height).getContext('2d'), areas = [], texts = [];
+    let points = [], shape = null;
+    const round = (n) => Math.round(n * 100) / 100;
+    const note = (...more) => { for (const [x, y] of more) points.push(new DOMPoint(x, y).matrixTransform(real.getTransform())); };
+    const around = (x, y, rx, ry) => note(...Array.from({ length: 360 }, (_, i) => [x + rx * Math.cos(i * Math.PI / 180), y + ry * Math.sin(i * Math.PI / 180)]));
+    const noted = {
+      beginPath() { points = []; shape = null; },
+      rect(x, y, w, h) { note([x, y], [x + w, y], [x + w, y + h], [x, y + h]); },
+      arc(x, y, r) { around(x, y, r, r); },
+      ellipse(x, y, rx, ry) { around(x, y, rx, ry); },
+      lineTo(x, y) { note([x, y]); },
+      fill() {
+        const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
+        shape = { box: [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)].map(round), fill: rgbaOf(real.fillStyle), stroke: null };
+        areas.push(shape);
+      },
+      stroke() { shape.stroke = rgbaOf(real.strokeStyle); },
+      fillText(text, x, y) {
+        const at = new DOMPoint(x, y).matrixTransform(real.getTransform());
+        texts.push({ text, x: round(at.x), y: round(at.y), size: parseFloat(/([\d.]+)px/.exec(real.font)[1]), color: rgbaOf(real.fillStyle), align: real.textAlign });
+      },
+    };
+    const context = new Proxy(real, {
+      get: (_, key) => (typeof real[key] === 'function' ? (...args) => { noted[key]?.(...args); return real[key](...args); } : real[key]),
+      set: (_, key, value) => { real[key] = value; return true; },
+    });
+    const prepared = decor.prepareAreas(read, theme);
+    decor.drawAreas(context, view, 1, prepared, theme, () => '');
+    const labels = texts.splice(0);
+    decor.drawAreas(context, view, 1, prepared, theme, (name, isNamed) => (isNamed ? '7 left' : `${name}: 7 left`));
+    const captions = texts.splice(0).map(({ text }) => text);
+    decor.drawRowNames(context, view, 1, read, theme);
+    const seats = Array.from({ length: read.n }, (_, i) => ({
+      x: round(read.x[i]), y: round(read.y[i]), r: read.radius[i], isSquare: (read.flags[i] & ACCESSIBLE) !== 0,
+      color: rgbaOf(theme.categories[read.category[i]].css), label: read.labels[i],
+    }));
+    return { areas: areas.slice(0, areas.length / 2), labels, captions, seats, names: texts };
+  }, document);
+
+  // The same of the picture of `holdfast plan draw`, in a page of its own.
+  const drawnBySvg = (paper, svg) => paper.setContent(svg).then(() => paper.evaluate(() => {
+    const picture = document.querySelector('svg'), { width, height } = picture.viewBox.baseVal;
+    picture.setAttribute('width', width);
+    picture.setAttribute('height', height);
+    const round = (n) => Math.round(n * 100) / 100;
+    const numbers = (element, ...names) => names.map((name) => Number(element.getAttribute(name)));
+    const toPlan = picture.getScreenCTM().inverse();
+    const place = (element, ...points) => { // in the units of the plan
+      const matrix = toPlan.multiply(element.getScreenCTM());
+      return points.map(([x, y]) => new DOMPoint(x, y).matrixTransform(matrix)).map(({ x, y }) => [round(x), round(y)]);
+    };
+    const rgba = (css) => {
+      const [r, g, b, a = 1] = (/^rgba?\((.*)\)$/.exec(css)?.[1].split(/,\s*/) ?? []).map(Number);
+      return css === 'none' ? null : [r, g, b, Math.round(a * 255)];
+    };
+    const colorOf = (element, property) => rgba(getComputedStyle(element)[property]);
+    const cornersOf = (element) => {
+      const around = (rx, ry) => Array.from({ length: 360 }, (_, i) => [rx * Math.cos(i * Math.PI / 180), ry * Math.sin(i * Math.PI / 180)]);
+      if (element.localName === 'rect') { const [w, h] = numbers(element, 'width', 'height'); return [[0, 0], [w, 0], [w, h], [0, h]]; }
+      if (element.localName === 'circle') { const [r] = numbers(element, 'r'); return around(r, r); }
+      if (element.localName === 'ellipse') return around(...numbers(element, 'rx', 'ry'));
+      return element.getAttribute('points').split(' ').map((point) => point.split(',').map(Number));
+    };
+    const areas = [...picture.querySelectorAll('g[transform]:not(.focus) > :is(rect, circle, ellipse, polygon)')].map((element) => {
+      const corners = place(element, ...cornersOf(element)), [xs, ys] = [corners.map(([x]) => x), corners.map(([, y]) => y)];
+      return { box: [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)], fill: colorOf(element, 'fill'), stroke: colorOf(element, 'stroke') };
+    });
+    const textOf = (element) => {
+      const [[x, y]] = place(element, numbers(element, 'x', 'y'));
+      return { text: element.textContent, x, y, size: Number(element.getAttribute('font-size')), color: colorOf(element, 'fill'), align: { start: 'left', middle: 'center', end: 'right' }[getComputedStyle(element).textAnchor] };
+    };
+    const seats = [...picture.querySelectorAll('svg > :is(circle, rect)')].filter((element) => element.querySelector('title')).map((element) => {
+      const isSquare = element.localName === 'rect';
+      const [a, b, c] = isSquare ? numbers(element, 'x', 'y', 'width') : numbers(element, 'cx', 'cy', 'r');
+      const r = isSquare ? c / 2 : c;
+      return { x: round(isSquare ? a + r : a), y: round(isSquare ? b + r : b), r, isSquare, color: colorOf(element, 'fill'), label: element.nextElementSibling.textContent };
+    });
+    return { areas, labels: [...picture.querySelectorAll('g > text')].map(textOf), seats, names: [...picture.querySelectorAll('text.row')].map(textOf) };
+  }));
+
+  const isNear = (one, other, slack) => Math.abs(one - other) <= slack;
+  const isColor = (one, other) => (one && other ? one.every((part, i) => isNear(part, other[i], 1)) : one === other);
+  function assertAlike(found, wanted, slack, what) {
+    assert.deepEqual(found.map(({ text, label }) => text ?? label), wanted.map(({ text, label }) => text ?? label), what);
+    for (const [i, one] of found.entries()) {
+      const other = wanted[i], said = `${what} ${i}: ${JSON.stringify(one)}, not ${JSON.stringify(other)}`;
+      for (const key of ['x', 'y', 'r']) assert.ok(one[key] === undefined || isNear(one[key], other[key], slack), said);
+      for (const key of ['color', 'fill', 'stroke']) assert.ok(one[key] === undefined || isColor(one[key], other[key]), said);
+      for (const key of ['align', 'isSquare']) assert.equal(one[key], other[key], said);
+      assert.ok((one.box ?? []).every((side, k) => isNear(side, other.box[k], 0.5)), said);
+    }
+  }
+
+  const luminance = (color) => {
+    const [r, g, b] = color.map((part) => (part <= 10 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (...colors) => {
+    const [dark, light] = colors.map(luminance).sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+
+  it('halls of all shapes look in the browser as `holdfast plan draw` draws them, light and dark', async () => {
+    const paper = await browser.page();
+    const files = fs.readdirSync(PLANS).filter((name) => name.endsWith('.json'));
+    assert.ok(files.length >= 12);
+    for (const file of files) {
+      const body = JSON.parse(fs.readFileSync(path.join(PLANS, file), 'utf8'));
+      const { json: event } = await server.post('/v1/events', body);
+      const [document, { stdout: svg }] = await Promise.all([server.read(`/v1/events/${event.id}/plan`), holdfast(undefined, ['plan', 'draw', path.join(PLANS, file)])]);
+      for (const colorScheme of ['light', 'dark']) {
+        await Promise.all([page, paper].map((each) => each.emulateMedia({ colorScheme })));
+        const [map, drawn] = [await drawnByMap(document), await drawnBySvg(paper, svg)], of = `${file}, ${colorScheme}:`;
+        assertAlike(map.areas, drawn.areas, 0.1, `${of} areas`);
+        assertAlike(map.seats, drawn.seats, 0.1, `${of} seats`);
+        assertAlike(map.labels, drawn.labels, 0.1, `${of} labels`);
+        assertAlike(map.names, drawn.names, 0.1, `${of} names of rows`);
+        // No name covers a seat, and what stands in an area can be read.
+        for (const { text, x, y, align } of map.names) {
+          const half = 0.3 * 11 * text.length, middle = x + { left: half, center: 0, right: -half }[align];
+          const covered = map.seats.find((seat) => Math.hypot(Math.max(0, Math.abs(seat.x - middle) - half), Math.max(0, Math.abs(seat.y - y) - 5)) < 0.75 * seat.r);
+          assert.equal(covered, undefined, `${of} the name ${text} at ${x}, ${y}`);
+        }
+        for (const { text, x, y, color } of map.labels) {
+          const below = map.areas.findLast(({ box: [left, top, right, bottom], fill }) => fill[3] === 255 && x >= left && x <= right && y >= top && y <= bottom);
+          if (below) assert.ok(contrast(color, below.fill) >= 3, `${of} ${text} in ${color} on ${below.fill}`);
+        }
+        // What is sold is named once.
+        for (const { name } of body.areas ?? []) {
+          assert.equal(map.captions.filter((text) => text.toLowerCase().includes(name.toLowerCase())).length, 1, `${of} ${name} in ${map.captions}`);
+        }
+        assert.equal(map.captions.filter((text) => text.includes('7 left')).length, (body.areas ?? []).length);
+      }
+    }
+    await Promise.all([page, paper].map((each) => each.emulateMedia({ colorScheme: null })));
+    assert.deepEqual([...page.complaints, ...paper.complaints], []);
+    await paper.done();
+  });
+
+  it('the halls are what their script writes', () => {
+    const dir = tempDir();
+    execFileSync(process.execPath, [path.join(ROOT, 'scripts/make-plans.mjs'), dir]);
+    for (const file of fs.readdirSync(dir)) assert.equal(fs.readFileSync(path.join(dir, file), 'utf8'), fs.readFileSync(path.join(PLANS, file), 'utf8'), file);
+    assert.equal(fs.readdirSync(dir).length, fs.readdirSync(PLANS).length);
+  });
 });

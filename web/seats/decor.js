@@ -1,32 +1,41 @@
 // What surrounds the seats: areas with their shapes and texts, names of sections and rows.  Names and colours are a seller's
 // text: they only ever become text and colours of a canvas.
 
-import { areaBox } from './plan.js';
+import { areaBox, areaLabel, areaMiddle } from './plan.js';
 import { contrast, inkOn, rgbaOf } from './theme.js';
 
 const TEXT_LEN_MAX = 200;
 const SECTIONS_NAMED_MAX = 200;
 const READABLE_PX = 7; // texts smaller than this are left out
+const SEAM = 0.25; // around the name of a row, in its size
+const LEGIBLE = 3; // the contrast that the text of an area needs
+const SOLD_PX = 13; // the name of an area that is sold is not smaller, if there is room, and so is what is said below it
 
 const short = (text) => {
   const whole = String(text ?? '');
   return whole.length > TEXT_LEN_MAX ? `${whole.slice(0, TEXT_LEN_MAX - 1)}…` : whole;
 };
 
-// The areas of a plan with their colours as the theme has them.
+// A colour that one can see through, on another.
+const over = ([r, g, b, a], below) => [r, g, b].map((part, i) => Math.round((part * a + below[i] * (255 - a)) / 255)).concat(255);
+
+// The areas of a plan with their colours as the theme has them, and their words.
 export function prepareAreas(plan, theme) {
   return plan.areas.map((area) => {
-    const isText = area.shape === 'text';
-    const fill = rgbaOf(area.color);
-    const backdrop = fill && fill[3] > 127 ? fill : isText ? theme.surfaceRgba : theme.areaRgba;
+    const isText = area.shape === 'text', isSold = area.name !== null && area.name !== undefined;
+    const fill = isText ? null : rgbaOf(area.color);
+    const backdrop = fill ? over(fill, theme.surfaceRgba) : isText ? theme.surfaceRgba : theme.areaRgba;
     const wanted = rgbaOf(area.text?.color);
-    const isLegible = wanted && contrast(wanted, backdrop) >= 2.5;
+    const isLegible = wanted && contrast(wanted, backdrop) >= LEGIBLE;
+    const border = rgbaOf(area.border_color) ? area.border_color : fill && !isSold ? null : theme.areaLine;
     return {
       area,
+      isSold,
       box: areaBox(area),
+      label: areaLabel(area),
       fill: isText ? null : fill ? area.color : theme.area,
-      line: isText ? null : rgbaOf(area.border_color) ? area.border_color : theme.areaLine,
-      ink: isLegible ? area.text.color : inkOn(backdrop),
+      line: isText ? null : border,
+      ink: isLegible ? area.text.color : fill ? inkOn(backdrop) : theme.ink,
     };
   });
 }
@@ -42,16 +51,6 @@ function trace(context, { shape, rectangle, circle, ellipse, polygon }) {
   }
 }
 
-// The middle of an area, relative to its position, and how wide it is there: where its name stands.
-function middle({ rectangle, circle, ellipse, polygon }) {
-  if (rectangle) return { x: rectangle.width / 2, y: rectangle.height / 2, width: rectangle.width };
-  const points = polygon?.points ?? [];
-  if (points.length === 0) return { x: 0, y: 0, width: 2 * (circle?.radius ?? ellipse?.radius?.x ?? 0) };
-  const xs = points.map(({ x }) => x), ys = points.map(({ y }) => y);
-  const [left, right] = [Math.min(...xs), Math.max(...xs)];
-  return { x: (left + right) / 2, y: (Math.min(...ys) + Math.max(...ys)) / 2, width: right - left };
-}
-
 // True if the point of the plan lies in the area.
 export function areaContains(context, area, x, y) {
   const angle = -((area.rotation ?? 0) * Math.PI) / 180;
@@ -64,10 +63,12 @@ export function areaContains(context, area, x, y) {
   return isInside;
 }
 
-// Draws the areas in view.  `caption(name)` is the text of an area that is sold; `ratio` is in device pixels per CSS pixel.
+// Draws the areas in view.  `caption(name, isNamed)` is what is said of an area that is sold, below its words, which have its name
+// already if `isNamed`; `ratio` is in device pixels per CSS pixel.
 export function drawAreas(context, view, ratio, areas, theme, caption) {
   const scale = view.scale * ratio;
-  for (const { area, box, fill, line, ink } of areas) {
+  for (const prepared of areas) {
+    const { area, box, fill, line, isSold } = prepared;
     if (box.right < view.left || box.left > view.right || box.bottom < view.top || box.top > view.bottom) continue;
     context.setTransform(scale, 0, 0, scale, view.toScreenX(area.x) * ratio, view.toScreenY(area.y) * ratio);
     if (area.rotation) context.rotate((area.rotation * Math.PI) / 180);
@@ -75,20 +76,38 @@ export function drawAreas(context, view, ratio, areas, theme, caption) {
       trace(context, area);
       context.fillStyle = fill;
       context.fill();
+    }
+    if (line) {
       context.strokeStyle = line;
-      context.lineWidth = (area.name === null ? 1 : 2) / view.scale;
+      context.lineWidth = (isSold ? 2 : 1) / view.scale;
       context.stroke();
     }
-    const isSold = area.name !== null && area.name !== undefined;
-    const at = area.text?.position ?? { x: 0, y: 0 };
-    // The caption of an area that is sold begins with its name, so the same name is not written twice.
-    if (area.text?.text && area.text.text !== area.name) drawText(context, view, theme, { text: area.text.text, x: at.x, y: at.y, size: area.text.size ?? 16, ink });
-    if (isSold) {
-      const { x, y, width } = middle(area);
-      drawText(context, view, theme, { text: caption(area.name), x, y, size: 13 / view.scale, ink, weight: 600, width: width * 0.9 });
-    }
+    drawLabel(context, view, theme, prepared, caption);
   }
   context.setTransform(1, 0, 0, 1, 0, 0);
+}
+
+// How far an area reaches below a point of it: where there is no room for a second line, there is one.
+function roomBelow({ shape, rectangle, circle, ellipse, polygon }, y) {
+  if (shape === 'rectangle') return (rectangle?.height ?? 0) - y;
+  if (shape === 'polygon') return Math.max(...(polygon?.points ?? []).map((point) => point.y), y) - y;
+  return (shape === 'circle' ? circle?.radius ?? 0 : shape === 'ellipse' ? ellipse?.radius.y ?? 0 : 0) - y;
+}
+
+function drawLabel(context, view, theme, { area, label, ink, isSold }, caption) {
+  if (!label) return;
+  const { words, x, y } = label;
+  if (!isSold) {
+    drawText(context, view, theme, { text: words, x, y, size: label.size, ink });
+    return;
+  }
+  const least = SOLD_PX / view.scale, width = Math.max(label.width, areaMiddle(area).width * 0.9);
+  const size = Math.max(label.size, least);
+  const said = caption(area.name, words.toLowerCase().includes(String(area.name).toLowerCase()));
+  const hasRoom = roomBelow(area, y) > size / 2 + least * 1.3;
+  drawText(context, view, theme, { text: said && !hasRoom ? `${words} · ${said}` : words, x, y, size, ink, weight: 600, width });
+  const below = area.shape === 'circle' || area.shape === 'ellipse' ? areaMiddle(area).width * 0.8 : width;
+  if (said && hasRoom) drawText(context, view, theme, { text: said, x, y: y + size / 2 + least * 0.75, size: least, ink, width: below });
 }
 
 // With `width` the text is made small enough for it, or left out.
@@ -105,32 +124,24 @@ function drawText(context, view, theme, { text, x, y, size, ink, weight = 400, w
   context.fillText(short(text), x, y);
 }
 
-// Draws the names of the rows at their ends, as the plan wants them.
+// Draws the names of the rows, where the plan has places for them, with a seam that keeps them readable on areas of any colour.
 export function drawRowNames(context, view, ratio, plan, theme) {
   const size = Math.min(18, Math.max(9, view.seatPx * 0.55));
   context.font = `600 ${size * ratio}px ${theme.font}`;
-  context.textAlign = 'center';
   context.textBaseline = 'middle';
   context.fillStyle = theme.soft;
+  context.strokeStyle = theme.surface;
+  context.lineWidth = SEAM * size * ratio;
+  context.lineJoin = 'round';
   for (const row of plan.rows) {
-    if (row.first === row.end || !row.labelPosition) continue;
-    if (row.labelPosition !== 'end') drawRowName(context, view, ratio, plan, row, row.first, row.first + 1 < row.end ? row.first + 1 : -1, -1);
-    if (row.labelPosition !== 'start') drawRowName(context, view, ratio, plan, row, row.end - 1, row.end - 2 >= row.first ? row.end - 2 : -1, 1);
+    for (const { x, y, side, size: reach } of row.names) {
+      if (x < view.left - reach || x > view.right + reach || y < view.top - reach || y > view.bottom + reach) continue;
+      context.textAlign = side === 0 ? 'center' : side > 0 ? 'left' : 'right';
+      const at = [view.toScreenX(x) * ratio, view.toScreenY(y) * ratio];
+      context.strokeText(short(row.name), ...at);
+      context.fillText(short(row.name), ...at);
+    }
   }
-}
-
-function drawRowName(context, view, ratio, plan, row, end, next, side) {
-  const x = plan.x[end], y = plan.y[end], r = plan.radius[end];
-  if (x < view.left - 3 * r || x > view.right + 3 * r || y < view.top - 3 * r || y > view.bottom + 3 * r) return;
-  let dx = side, dy = 0;
-  if (next >= 0) {
-    const length = Math.hypot(x - plan.x[next], y - plan.y[next]) || 1;
-    dx = (x - plan.x[next]) / length;
-    dy = (y - plan.y[next]) / length;
-  }
-  // A long name grows away from the seats.
-  context.textAlign = Math.abs(dx) < 0.5 ? 'center' : dx > 0 ? 'left' : 'right';
-  context.fillText(short(row.name), view.toScreenX(x + dx * r * 1.7) * ratio, view.toScreenY(y + dy * r * 1.7) * ratio);
 }
 
 // Draws the names of the sections where seats are too small to see rows.  A name that would cover another is left out.

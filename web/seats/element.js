@@ -332,7 +332,7 @@ export class HoldfastSeats extends HTMLElement {
     }
     const hasMore = this.#painter.draw(view, now, {
       selected: this.#selection.seats, hover: this.#hover, active: this.#keys.active, isFocused: this.#keys.isShown || this.#grid.hasFocus,
-    }, (name) => this.#areaCaption(name));
+    }, (name, isNamed) => this.#areaCaption(name, isNamed));
     this.#shell.map.style.touchAction = view.isFitted ? 'pan-y' : 'none';
     this.#showGridSoon();
     if (hasMoved || hasMore) this.#ask();
@@ -356,11 +356,12 @@ export class HoldfastSeats extends HTMLElement {
     this.#gridTimer = setTimeout(() => this.#grid?.show(this.#plan, this.#view), GRID_RESTS_MS);
   }
 
-  #areaCaption(name) {
+  // What is said of an area below its words, which have its name already if `isNamed`.
+  #areaCaption(name, isNamed) {
     const area = this.#board.areas.get(name);
-    if (!area) return name;
-    const chosen = this.#selection.areas[name];
-    return this.#names.t(chosen ? 'areaChosen' : 'areaLeft', { area: name, n: area.available, chosen });
+    if (!area) return isNamed ? null : name;
+    const chosen = this.#selection.areas[name], key = chosen ? 'areaChosen' : 'areaLeft';
+    return this.#names.t(isNamed ? `${key}Here` : key, { area: name, n: area.available, chosen });
   }
 
   #drawLegend() {

@@ -153,6 +153,7 @@ const buyer = {
     from: 'from {price}',
     free: 'free of charge',
     seatsLeft: { one: 'One place left', other: '{n} places left' },
+    fewLeft: { one: 'Only one place left', other: 'Only {n} places left' },
     soldOut: 'Sold out',
     // the event
     notFound: 'Not found',
@@ -267,6 +268,7 @@ const buyer = {
     from: 'ab {price}',
     free: 'kostenlos',
     seatsLeft: { one: 'Noch ein Platz frei', other: 'Noch {n} Plätze frei' },
+    fewLeft: { one: 'Nur noch ein Platz', other: 'Nur noch {n} Plätze' },
     soldOut: 'Ausverkauft',
     notFound: 'Nicht gefunden',
     notLoaded: 'Nicht geladen',

@@ -80,8 +80,10 @@ static const char *policy(struct request *r, bool is_for_buyers)
     const struct api *api = call_api(call_of(r));
     struct buf *out = &r->out;
     out->len = 0;
-    buf_lit(out, "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-                 "form-action 'none'; connect-src 'self'");
+    buf_lit(out, "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; ");
+    /* The picture of an event is at any https address. */
+    buf_str(out, is_for_buyers ? "img-src 'self' https:" : "img-src 'self'");
+    buf_lit(out, "; connect-src 'self'");
     put_stream_origin(out, r, api->stream_port);
     if (is_for_buyers)
         put_payments(out, checkout_settings(api->checkout));

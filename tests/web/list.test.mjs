@@ -6,6 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { axe, openBrowser, originsOf, PHONE, urlOf } from '../support/browser.mjs';
 import { reap, start } from '../support/server.mjs';
 
+const SIZES = [{ width: 390, height: 844 }, { width: 768, height: 1024 }, { width: 1280, height: 800 }];
+
 describe('the list of events', () => {
   let server;
   let browser;
@@ -20,6 +22,7 @@ describe('the list of events', () => {
     await page.goto(urlOf(server, target));
     return page;
   };
+  const card = (page, name) => page.getByRole('listitem').filter({ has: page.getByRole('link', { name, exact: true }) });
   const settled = (page, text) => page.getByRole('status').getByText(text).waitFor();
   const assertGood = async (page) => {
     assert.deepEqual(await axe(page), []);
@@ -44,10 +47,12 @@ describe('the list of events', () => {
     await server.post(`/v1/events/${closed.id}/close`);
     const page = await open();
     await settled(page, 'One event is on sale.');
-    const link = page.getByRole('link', { name: 'Hamlet' });
-    await link.getByText('from €25.50').waitFor();
-    assert.match(await link.innerText(), /Globe · Sunday, May 6, 2040 at 7:30\sPM[\s\S]*1,204 places left/);
+    const link = page.getByRole('link', { name: 'Hamlet', exact: true });
+    const shown = card(page, 'Hamlet');
+    await shown.getByText('from €25.50').waitFor();
+    assert.match(await shown.innerText(), /^Hamlet\s+Sunday, May 6, 2040 at 7:30\sPM UTC\s+Globe\s+1,204 places left\s+from €25\.50$/);
     assert.equal(await link.getAttribute('href'), `/e/${event.id}`);
+    assert.equal(await shown.getByRole('link').count(), 1);
     await assertGood(page);
   });
 
@@ -74,12 +79,12 @@ describe('the list of events', () => {
     const page = await open({ timezoneId: 'America/New_York' });
     await settled(page, '5 events are on sale.');
     const cards = await page.getByRole('listitem').allInnerTexts();
-    assert.deepEqual(cards.map((text) => text.split('\n')[0]), ['Sold on', 'Plain', 'Evening', 'Hamlet', 'Offset alone']);
-    assert.match(cards[2], /Philharmonie · Sunday, May 6, 2040 at 8:00\sPM GMT\+2 \(2:00\sPM EDT your time\)/);
+    assert.deepEqual(cards.map((text) => text.trim().split('\n')[0]), ['Sold on', 'Plain', 'Evening', 'Hamlet', 'Offset alone']);
+    assert.match(cards[2], /Sunday, May 6, 2040 at 8:00\sPM GMT\+2 \(2:00\sPM EDT your time\)\s+Philharmonie/);
     assert.match(cards[1], /Thursday, January 6, 2039 at 4:00\sAM EST\n/, 'nothing says where it is');
     assert.match(cards[4], /Tuesday, December 31, 2041 at 11:30\sPM GMT\+5:45 \(12:45\sPM EST your time\)/);
     const there = await open({ locale: 'de-DE', timezoneId: 'Europe/Vienna' });
-    await there.getByText(/Philharmonie · Sonntag, 6\. Mai 2040 um 20:00 MESZ$/).waitFor();
+    await there.getByText(/^Sonntag, 6\. Mai 2040 um 20:00 MESZ$/).waitFor();
     await there.getByText('(bei Ihnen 18:45 MEZ)').waitFor();
     await there.done();
     for (const { id } of [evening, plain, over, sold, zone]) await server.post(`/v1/events/${id}/close`);
@@ -102,11 +107,66 @@ describe('the list of events', () => {
     const gone = await server.createEvent({ name: 'Gone', ...small });
     await server.grant(gone, 'S-A-1');
     const later = await server.createEvent({ name: 'Later', ...small, sales_open_at: '2040-01-02T10:00:00.000Z' });
+    const scarce = await server.createEvent({ name: 'Scarce' });
+    for (const row of ['A', 'B']) await server.grant(scarce, [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `S-${row}-${n}`));
     const page = await open();
-    await page.getByRole('link', { name: 'Gone' }).getByText('Sold out').waitFor();
-    await page.getByRole('link', { name: 'Later' }).getByText('Sales open on Monday, January 2, 2040').waitFor();
-    for (const { id } of [gone, later]) await server.post(`/v1/events/${id}/close`);
+    await card(page, 'Gone').getByText('Sold out').waitFor();
+    await card(page, 'Later').getByText('Sales open on Monday, January 2, 2040').waitFor();
+    await card(page, 'Scarce').getByText('Only 4 places left').waitFor();
+    await card(page, 'Later').getByText('from $1.00').waitFor();
+    assert.doesNotMatch(await card(page, 'Gone').innerText(), /from/, 'nothing is to be had at a price');
+    for (const { id } of [gone, later, scarce]) await server.post(`/v1/events/${id}/close`);
     await assertGood(page);
+  });
+
+  it('has a picture of each event, or a drawing of its hall, and nothing moves when they come', async () => {
+    const made = [];
+    for (const fields of [{ name: 'Photo', image: '/web/icon.svg' }, { name: 'Broken', image: '/none.jpg' }, { name: 'Drawn' }]) made.push(await server.createEvent(fields));
+    const page = await open({ viewport: SIZES[0] });
+    await settled(page, '4 events are on sale.');
+    await page.evaluate(() => {
+      globalThis.shifts = 0;
+      new PerformanceObserver((list) => { for (const { value } of list.getEntries()) globalThis.shifts += value; }).observe({ type: 'layout-shift', buffered: true });
+    });
+    const picture = (name) => card(page, name).locator('.event-picture');
+    await card(page, 'Photo').scrollIntoViewIfNeeded();
+    await picture('Photo').locator('img').waitFor();
+    await page.waitForFunction((image) => image.complete && image.naturalWidth > 0, await picture('Photo').locator('img').elementHandle());
+    for (const name of ['Drawn', 'Broken']) {
+      await card(page, name).scrollIntoViewIfNeeded();
+      const canvas = picture(name).locator('canvas');
+      await canvas.waitFor();
+      assert.ok(await canvas.evaluate((each) => new Set(new Uint32Array(each.getContext('2d').getImageData(0, 0, each.width, each.height).data.buffer)).size) > 10, 'there are colours in it');
+    }
+    for (const shown of await page.locator('.event-picture').all()) {
+      const { width, height } = await shown.boundingBox();
+      assert.ok(Math.abs(height - width * 9 / 16) < 2, `${width} x ${height}`);
+    }
+    assert.ok(await page.evaluate(() => globalThis.shifts) < 0.01, 'nothing has moved');
+    await card(page, 'Drawn').click({ position: { x: 8, y: 8 } });
+    await page.waitForURL(`**/e/${made[2].id}`);
+    for (const { id } of made) await server.post(`/v1/events/${id}/close`);
+    await page.done();
+  });
+
+  it('is good to use at every size, light and dark', async () => {
+    const page = await open();
+    await card(page, 'Hamlet').getByText('from €25.50').waitFor();
+    for (const size of SIZES) {
+      await page.setViewportSize(size);
+      for (const colorScheme of ['light', 'dark']) {
+        await page.emulateMedia({ colorScheme });
+        assert.deepEqual(await axe(page), [], `${size.width} ${colorScheme}`);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is wider than the page');
+      }
+    }
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Hamlet');
+    await page.setViewportSize(SIZES[2]);
+    await page.emulateMedia({ colorScheme: null });
+    await page.done();
   });
 
   it('says when the server cannot be reached, and tries again when asked to', async () => {

@@ -106,7 +106,7 @@ describe('pages', () => {
     for (const target of ['/', '/e/evt_any']) {
       const policy = policyOf(await server.get(target));
       assert.deepEqual(policy, {
-        'default-src': ["'none'"], 'style-src': ["'self'"], 'img-src': ["'self'"], 'base-uri': ["'none'"], 'form-action': ["'none'"],
+        'default-src': ["'none'"], 'style-src': ["'self'"], 'img-src': ["'self'", 'https:'], 'base-uri': ["'none'"], 'form-action': ["'none'"],
         'connect-src': ["'self'", sandboxOf(server)], 'script-src': ["'self'"],
         'frame-ancestors': ["'self'", 'https://shop.example', 'http://localhost:3000'],
       });

@@ -155,6 +155,9 @@ const buyer = {
     seatsLeft: { one: 'One place left', other: '{n} places left' },
     fewLeft: { one: 'Only one place left', other: 'Only {n} places left' },
     soldOut: 'Sold out',
+    // every page
+    noSuchPage: 'There is no such page',
+    noSuchPageText: 'The address may be incomplete, or what was here is over.',
     // the event
     notFound: 'Not found',
     notLoaded: 'Not loaded',
@@ -270,6 +273,8 @@ const buyer = {
     seatsLeft: { one: 'Noch ein Platz frei', other: 'Noch {n} Plätze frei' },
     fewLeft: { one: 'Nur noch ein Platz', other: 'Nur noch {n} Plätze' },
     soldOut: 'Ausverkauft',
+    noSuchPage: 'Diese Seite gibt es nicht',
+    noSuchPageText: 'Vielleicht ist die Adresse unvollständig, oder was hier war, ist vorbei.',
     notFound: 'Nicht gefunden',
     notLoaded: 'Nicht geladen',
     noSuchEvent: 'Diese Veranstaltung gibt es nicht. Vielleicht ist sie vorbei, oder die Adresse ist unvollständig.',

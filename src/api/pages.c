@@ -149,6 +149,31 @@ static void file(struct request *r)
     answer_page(r, is_document ? "" : r->path, NULL, CACHE);
 }
 
+/* ---- what does not exist ---- */
+
+/* Browsers name text/html among what they accept when they go to an address, and not when a script
+ * or a style asks. */
+static bool wants_page(const struct request *r)
+{
+    const char *accepted = request_header(r, "Accept");
+    bool is_of_api = strncmp(r->path, "/v1/", 4) == 0 || strcmp(r->path, "/v1") == 0;
+    return accepted && strstr(accepted, "text/html") && !is_of_api &&
+           (strcmp(r->method, "GET") == 0 || strcmp(r->method, "HEAD") == 0);
+}
+
+void pages_refuse(struct request *r, const struct problem *problem, const char *detail)
+{
+    const struct static_file *page = NULL;
+    if (problem == &problem_not_found && wants_page(r))
+        page = file_find(web_files, "/web/missing.html");
+    if (page) {
+        answer_file_as(r, problem->status, page, policy(r, true), DOCUMENT);
+        return;
+    }
+    problem_open(r, problem, detail);
+    problem_close(r);
+}
+
 #define PAGE(handler)                                                                              \
     .allow = "GET, HEAD", .get = (handler), .get_scope = SCOPE_PUBLIC, .any_query = true
 

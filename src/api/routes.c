@@ -102,6 +102,7 @@ struct http_app api_app(struct api *api)
     return (struct http_app){.request_size = sizeof(struct call),
                              .routes = api->has_pages ? add_pages() : api_routes,
                              .release = call_release,
+                             .refuse = api->has_pages ? pages_refuse : NULL,
                              .paces = pace_names,
                              .context = api};
 }

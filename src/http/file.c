@@ -41,6 +41,21 @@ static void etag_write(char out[ETAG_SIZE], const struct static_file *file, cons
                    packed ? "-gzip" : "");
 }
 
+void answer_file_as(struct request *r, int status, const struct static_file *file,
+                    const char *policy, const char *headers)
+{
+    struct answer *a = &r->answer;
+    bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
+    a->headers.varies = true;
+    a->headers.more = headers;
+    a->headers.policy = policy;
+    a->headers.gzipped = packed;
+    a->status = status;
+    a->type = type_of(file->name);
+    a->data = packed ? file->packed : file->plain;
+    a->len = (size_t)(packed ? file->packed_end - file->packed : file->plain_end - file->plain);
+}
+
 void answer_file(struct request *r, const struct static_file *file, const char *policy,
                  const char *headers)
 {
@@ -50,14 +65,8 @@ void answer_file(struct request *r, const struct static_file *file, const char *
     etag_write(a->headers.etag, file, policy, packed);
     a->headers.varies = true;
     a->headers.more = headers;
-    if (known && text_etag_listed(known, a->headers.etag)) {
+    if (known && text_etag_listed(known, a->headers.etag))
         a->status = HTTP_NOT_MODIFIED;
-        return;
-    }
-    a->status = HTTP_OK;
-    a->type = type_of(file->name);
-    a->headers.policy = policy;
-    a->headers.gzipped = packed;
-    a->data = packed ? file->packed : file->plain;
-    a->len = (size_t)(packed ? file->packed_end - file->packed : file->plain_end - file->plain);
+    else
+        answer_file_as(r, HTTP_OK, file, policy, headers);
 }

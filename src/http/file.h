@@ -24,5 +24,8 @@ const struct static_file *file_find(const struct static_file *files, const char 
  * `policy` and `headers` are as in struct answer. */
 void answer_file(struct request *r, const struct static_file *file, const char *policy,
                  const char *headers);
+/* Answers with the file and another status, such as 404; the client does not keep it. */
+void answer_file_as(struct request *r, int status, const struct static_file *file,
+                    const char *policy, const char *headers);
 
 #endif

@@ -12,8 +12,9 @@ import { reap, runServer, start, tempDir } from '../support/server.mjs';
 const WEB = fileURLToPath(new URL('../../web/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.svg': 'image/svg+xml' };
 const DOCUMENTS = { 'index.html': '/', 'event.html': '/e/evt_any', 'ops.html': '/ops', 'holdfast.js': '/holdfast.js' };
+const BROWSER = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }; // as browsers have it when they go to an address
 const filesIn = (dir) => fs.readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? filesIn(path.join(dir, entry.name)) : [path.join(dir, entry.name)]));
-const files = filesIn(WEB).map((file) => path.relative(WEB, file)).filter((name) => TYPES[path.extname(name)]);
+const files = filesIn(WEB).map((file) => path.relative(WEB, file)).filter((name) => TYPES[path.extname(name)] && name !== 'missing.html');
 const pathOf = (name) => DOCUMENTS[name] ?? `/web/${name}`;
 
 // The directives of a Content-Security-Policy as { name: [sources] }.
@@ -92,6 +93,23 @@ describe('pages', () => {
     for (const [method, target] of [['POST', '/'], ['DELETE', '/web/page.css'], ['PATCH', '/e/evt_any']]) {
       assert.equal(assertProblem(await server.request(method, target, '{}'), 405, 'method_not_allowed').status, 405);
     }
+  });
+
+  it('a browser is shown a page of what does not exist, and the API answers everybody with a problem', async () => {
+    const page = fs.readFileSync(path.join(WEB, 'missing.html'), 'utf8');
+    for (const target of ['/hamlet', '/web/none.js', '/e/a/b', '/v2/events', '/v10']) {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await server.request(method, target, undefined, BROWSER);
+        assert.deepEqual([answer.status, answer.headers['content-type'], answer.text], [404, TYPES['.html'], method === 'GET' ? page : ''], target);
+        assert.equal(answer.headers['cache-control'], 'no-cache');
+        assert.equal(answer.headers.etag, undefined, 'what is there later is asked for again');
+        assert.deepEqual(policyOf(answer), policyOf(await server.get('/')));
+      }
+      assertProblem(await server.get(target, { Accept: '*/*' }), 404, 'not_found');
+      assertProblem(await server.post(target, {}, BROWSER), target.startsWith('/web') ? 405 : 404, target.startsWith('/web') ? 'method_not_allowed' : 'not_found');
+    }
+    for (const target of ['/v1', '/v1/', '/v1/none']) assertProblem(await server.get(target, BROWSER), 404, 'not_found');
+    assertProblem(await server.get('/v1/events/evt_AAAAAAAAAAAAAAAAAAAAAA', BROWSER), 404, 'no_such_event');
   });
 
   it('a page is the same whatever its address says', async () => {
@@ -175,7 +193,7 @@ describe('pages of a server with other settings', () => {
   it('are not there with --pages off', async () => {
     const server = await start({ args: ['--pages', 'off'] });
     for (const target of ['/', '/e/evt_any', '/ops', '/holdfast.js', '/web/page.css', '/web/settings.json']) {
-      assertProblem(await server.get(target), 404, 'not_found');
+      assertProblem(await server.get(target, BROWSER), 404, 'not_found');
       assertProblem(await server.post(target, {}), 404, 'not_found');
     }
     assert.equal((await server.get('/v1/events')).status, 200);

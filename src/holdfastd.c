@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/brand.h"
 #include "api/demo.h"
 #include "api/samples.h"
 #include "base/clock.h"
@@ -61,7 +62,8 @@ struct program {
     struct access access;
     struct cors cors;
     struct hosts hosts;
-    struct tls *tls; /* NULL: none */
+    struct tls *tls;     /* NULL: none */
+    struct brand *brand; /* NULL: none */
     struct settings settings;
     struct payments payments;
     struct locks locks;
@@ -161,6 +163,17 @@ static void read_certificate(struct program *p, const struct options *o)
     p->tls = tls_new(p->metrics, &clock_system);
     if (!tls_load(p->tls, o->tls_cert, o->tls_key, &err))
         fail("use", "the TLS certificate", err.msg);
+}
+
+static void read_brand(struct program *p, const struct options *o)
+{
+    struct hf_err err = {0};
+    if (!o->brand)
+        return;
+    if (!brand_read(o->brand, &p->brand, &err))
+        fail("use the brand", o->brand, err.msg);
+    const char *colors = brand_colors(p->brand);
+    log_write(LOG_INFO, "brand", "file", o->brand, "colors", colors ? colors : "-", NULL);
 }
 
 static int open_socket(const struct options *o, struct access *access,
@@ -328,6 +341,7 @@ static void start_server(struct program *p, const struct options *o, int listen_
         .samples = p->samples,
         .clock = &clock_system,
         .has_pages = option_is_on(o->pages, "pages"),
+        .branded = p->brand ? brand_files(p->brand) : NULL,
         .stream_port = stream_fd < 0 ? 0 : (unsigned)atoi(strrchr(p->stream_address, ':') + 1),
     };
     locks_serve(&p->locks, &p->api);
@@ -401,6 +415,7 @@ static void stop(struct program *p)
     metrics_free(p->metrics);
     cors_close(&p->cors);
     tls_free(p->tls);
+    brand_free(p->brand);
     service_close(&p->service);
     settings_close(&p->settings);
     log_write(LOG_INFO, "stopped", NULL);
@@ -574,6 +589,7 @@ int main(int argc, char **argv)
     process_metrics(p.metrics);
     read_access(&p, &o);
     read_certificate(&p, &o);
+    read_brand(&p, &o);
     int listen_fd = open_socket(&o, &p.access, p.address);
     int stream_fd = open_stream_socket(&o, &p.access, p.stream_address);
     (void)snprintf(p.url, sizeof p.url, "%s://%s", scheme(&p), p.address);

@@ -156,6 +156,8 @@ const buyer = {
     fewLeft: { one: 'Only one place left', other: 'Only {n} places left' },
     soldOut: 'Sold out',
     // every page
+    imprint: 'Imprint',
+    terms: 'Terms and conditions',
     noSuchPage: 'There is no such page',
     noSuchPageText: 'The address may be incomplete, or what was here is over.',
     // the event
@@ -273,6 +275,8 @@ const buyer = {
     seatsLeft: { one: 'Noch ein Platz frei', other: 'Noch {n} Plätze frei' },
     fewLeft: { one: 'Nur noch ein Platz', other: 'Nur noch {n} Plätze' },
     soldOut: 'Ausverkauft',
+    imprint: 'Impressum',
+    terms: 'AGB',
     noSuchPage: 'Diese Seite gibt es nicht',
     noSuchPageText: 'Vielleicht ist die Adresse unvollständig, oder was hier war, ist vorbei.',
     notFound: 'Nicht gefunden',

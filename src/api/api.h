@@ -20,17 +20,19 @@
 struct cell;
 struct checkout;
 struct checkout_config;
+struct static_file;
 
 struct api {
     struct engine *engine;
     struct checkout *checkout;
-    struct metrics *metrics; /* for GET /metrics */
-    bool has_pages;          /* the pages are served, too */
-    unsigned stream_port;    /* where streams alone are served; 0: nowhere */
-    struct samples *samples; /* for GET /v1/ops/samples */
-    struct cell *cell;       /* the lock service; NULL: it is off */
-    const char *cell_url;    /* how clients and other servers reach this server */
-    const char *journal;     /* the kind of its journal: "sqlite" */
+    struct metrics *metrics;           /* for GET /metrics */
+    bool has_pages;                    /* the pages are served, too */
+    const struct static_file *branded; /* pages with a brand, and its files; NULL: there is none */
+    unsigned stream_port;              /* where streams alone are served; 0: nowhere */
+    struct samples *samples;           /* for GET /v1/ops/samples */
+    struct cell *cell;                 /* the lock service; NULL: it is off */
+    const char *cell_url;              /* how clients and other servers reach this server */
+    const char *journal;               /* the kind of its journal: "sqlite" */
     const struct clock *clock;
     uint32_t sessions_max; /* that one access key may have open */
     struct gauge *ready;   /* set by api_app */

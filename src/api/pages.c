@@ -1,7 +1,7 @@
 /* The pages: GET /, /e/{event}, /ops, /holdfast.js and /web/...  They are the files of web/, which
  * scripts/embed-web makes part of the program.  A page is the same for every event and every
  * reader: its script asks the API for the rest, and /web/settings.json for how this server is paid.
- * On HTTP threads.
+ * With a brand (brand.h) some files are served as it has changed them.  On HTTP threads.
  *
  * What a page may load and whom it may talk to is in its Content-Security-Policy.  There is no
  * `unsafe-*` in it, so a name with markup in it that got into a page by our mistake would still run
@@ -99,11 +99,18 @@ static const char *policy(struct request *r, bool is_for_buyers)
 
 /* ---- handlers ---- */
 
-/* A build may lack a file, while a page is being written. */
+/* Returns NULL if there is no such file; a build may lack one, while a page is being written. */
+static const struct static_file *find_file(struct request *r, const char *name)
+{
+    const struct static_file *branded = call_api(call_of(r))->branded;
+    const struct static_file *file = branded ? file_find(branded, name) : NULL;
+    return file ? file : file_find(web_files, name);
+}
+
 static void answer_page(struct request *r, const char *name, const char *its_policy,
                         const char *headers)
 {
-    const struct static_file *file = file_find(web_files, name);
+    const struct static_file *file = find_file(r, name);
     if (file)
         answer_file(r, file, its_policy, headers);
     else
@@ -165,7 +172,7 @@ void pages_refuse(struct request *r, const struct problem *problem, const char *
 {
     const struct static_file *page = NULL;
     if (problem == &problem_not_found && wants_page(r))
-        page = file_find(web_files, "/web/missing.html");
+        page = find_file(r, "/web/missing.html");
     if (page) {
         answer_file_as(r, problem->status, page, policy(r, true), DOCUMENT);
         return;

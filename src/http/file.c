@@ -22,7 +22,10 @@ static const char *type_of(const char *name)
     } types[] = {{".html", "text/html; charset=utf-8"},
                  {".css", "text/css; charset=utf-8"},
                  {".js", "text/javascript; charset=utf-8"},
-                 {".svg", "image/svg+xml"}};
+                 {".svg", "image/svg+xml"},
+                 {".png", "image/png"},
+                 {".jpg", "image/jpeg"},
+                 {".webp", "image/webp"}};
     size_t len = strlen(name);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         size_t n = strlen(types[i].ending);

@@ -2,6 +2,7 @@
  * are the client's mistakes, and the message names the field. */
 #include "json/fields.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,19 @@ bool parse_local_time(const char *text, int64_t *ret_ms, int64_t *ret_offset_min
     *ret_offset_min = mark == '-' ? -offset_min : offset_min;
     *ret_ms = (seconds - *ret_offset_min * 60) * 1000 + ms;
     return true;
+}
+
+bool text_is_link(const char *text)
+{
+    static const char https[] = "https://";
+    for (const char *at = text; *at; at++)
+        if (*at <= ' ' || *at > '~' || strchr("\"<>\\^`{|}", *at))
+            return false;
+    if (strncmp(text, https, strlen(https)) != 0)
+        return text[0] == '/' && text[1] != '/';
+    const char *host = text + strlen(https);
+    size_t len = strcspn(host, "/?#");
+    return isalnum((unsigned char)*host) && !memchr(host, '@', len);
 }
 
 bool parse_time(const char *text, int64_t *ret_ms)

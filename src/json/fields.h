@@ -70,6 +70,10 @@ void put_scalar(struct buf *out, const json_t *value);
 /* Fails with "<path><name> <what>"; always returns false. */
 bool field_fail(const struct fields *f, const char *name, const char *what);
 
+/* Returns whether the text is an https URL, or a path of this server: pages use it as an address as
+ * it is. */
+bool text_is_link(const char *text);
+
 /* Reads a text that is a number of at most 18 digits and nothing else. */
 bool parse_digits(const char *text, size_t len, int64_t *ret);
 /* Reads an RFC 3339 time with any offset and up to nine decimals, as milliseconds since 1970,

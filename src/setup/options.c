@@ -72,6 +72,8 @@ static const struct flag flags[] = {
      offsetof(struct options, cors_origin)},
     {"pages", "on|off", "whether to serve the pages of buyers and operators (on)",
      offsetof(struct options, pages)},
+    {"brand", "FILE", "the name, colour, logo and links of the pages for buyers (none)",
+     offsetof(struct options, brand)},
     {"payments", "PROVIDER", "sandbox, stripe or off (sandbox on loopback, elsewhere off)",
      offsetof(struct options, payments)},
     {"stripe-api", "URL", "where Stripe's API is (Stripe's own host), such as a `holdfast sandbox`",

@@ -22,7 +22,7 @@ struct options {
     const char *trusted_proxy, *host, *cors_origin, *request_log;
     const char *gate, *reconcile_every, *keep, *keep_holds, *event_idle, *event_memory_max,
         *env_file;
-    const char *drain_delay, *pages, *core_dumps;
+    const char *drain_delay, *pages, *brand, *core_dumps;
     const char *payments, *stripe_api, *capture, *payments_rate, *notify, *notify_events;
     const char *public_url, *sandbox_listen, *sandbox_public;
     const char *journal, *journal_may_lose, *advertise, *cell_timeout, *sessions_max;

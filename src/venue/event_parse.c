@@ -55,24 +55,10 @@ static bool read_timezone(const struct fields *f, char **ret)
             field_fail(f, "timezone", "must be the IANA name of a time zone, as Europe/Berlin"));
 }
 
-/* Pages take the text as it is for the address of a picture: https, or a path of this server. */
-static bool is_image(const char *text)
-{
-    static const char https[] = "https://";
-    for (const char *at = text; *at; at++)
-        if (*at <= ' ' || *at > '~' || strchr("\"<>\\^`{|}", *at))
-            return false;
-    if (strncmp(text, https, strlen(https)) != 0)
-        return text[0] == '/' && text[1] != '/';
-    const char *host = text + strlen(https);
-    size_t len = strcspn(host, "/?#");
-    return isalnum((unsigned char)*host) && !memchr(host, '@', len);
-}
-
 static bool read_image(const struct fields *f, char **ret)
 {
     return read_text(f, "image", NULLABLE, IMAGE_CHARS_MAX, ret) &&
-           (!*ret || is_image(*ret) ||
+           (!*ret || text_is_link(*ret) ||
             field_fail(f, "image",
                        "must be an https URL, or a path of this server such as /a.jpg"));
 }

@@ -1,10 +1,12 @@
-// The list of events on sale, in a real browser.
+// The list of events on sale, the page of what does not exist, and the brand of both, in a real browser.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { axe, openBrowser, originsOf, PHONE, urlOf } from '../support/browser.mjs';
-import { reap, start } from '../support/server.mjs';
+import { reap, start, tempDir } from '../support/server.mjs';
 
 const SIZES = [{ width: 390, height: 844 }, { width: 768, height: 1024 }, { width: 1280, height: 800 }];
 
@@ -191,5 +193,60 @@ describe('the list of events', () => {
     assert.equal(await page.getByRole('listitem').count(), 31);
     assert.equal(await page.getByRole('button', { name: 'Show more events' }).count(), 0);
     await assertGood(page);
+  });
+});
+
+describe('a server with a brand', () => {
+  let server;
+  let browser;
+  before(async () => {
+    const dir = tempDir();
+    fs.writeFileSync(path.join(dir, 'logo.svg'), '<svg xmlns="http://www.w3.org/2000/svg" width="120" height="36"><rect width="120" height="36" fill="#a00"/></svg>');
+    fs.writeFileSync(path.join(dir, 'brand.json'), JSON.stringify({ name: 'Globe & Sons', color: '#ffd54a', logo: 'logo.svg', imprint: 'https://globe.example/imprint', terms: '/terms?a=1&b=2' }));
+    [server, browser] = await Promise.all([start({ args: ['--brand', path.join(dir, 'brand.json')] }), openBrowser()]);
+    await server.createEvent({ name: 'Hamlet' });
+  });
+  after(async () => {
+    await browser?.close();
+    try { await server?.stop(); } finally { await reap(); }
+  });
+
+  for (const [what, target, ready] of [['the list', '/', 'One event is on sale.'], ['a page that does not exist', '/hamlet', 'There is no such page']]) {
+    it(`shows it on ${what}, at every size, light and dark, and can be read`, async () => {
+      const page = await browser.page();
+      await page.goto(urlOf(server, target));
+      await page.getByText(ready).waitFor();
+      assert.match(await page.title(), / · Globe & Sons$/);
+      const home = page.getByRole('link', { name: 'Globe & Sons' });
+      assert.equal(await home.getAttribute('href'), '/');
+      await page.waitForFunction((image) => image.complete && image.naturalWidth === 120, await home.getByRole('img').elementHandle());
+      const foot = page.getByRole('contentinfo');
+      assert.equal(await foot.getByRole('link', { name: 'Imprint' }).getAttribute('href'), 'https://globe.example/imprint');
+      assert.equal(await foot.getByRole('link', { name: 'Terms' }).getAttribute('href'), '/terms?a=1&b=2');
+      for (const size of SIZES) {
+        await page.setViewportSize(size);
+        for (const colorScheme of ['light', 'dark']) {
+          await page.emulateMedia({ colorScheme });
+          assert.deepEqual(await axe(page), [], `${size.width} ${colorScheme}`);
+          assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is wider than the page');
+        }
+      }
+      await page.setViewportSize(SIZES[2]);
+      await page.emulateMedia({ colorScheme: null });
+      assert.deepEqual(page.complaints, []);
+      await page.done();
+    });
+  }
+
+  it('shows it on the page of an event, in German, too', async () => {
+    const page = await browser.page({ locale: 'de-DE' });
+    await page.goto(urlOf(server, '/'));
+    await page.getByRole('link', { name: 'Hamlet' }).click();
+    await page.getByRole('application').waitFor();
+    await page.getByRole('link', { name: 'Globe & Sons' }).waitFor();
+    await page.getByRole('contentinfo').getByRole('link', { name: 'Impressum' }).waitFor();
+    assert.deepEqual(await axe(page), []);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
   });
 });

@@ -203,3 +203,73 @@ describe('pages of a server with other settings', () => {
     assert.match(wrong.stderr, /--pages is on or off, not perhaps/);
   });
 });
+
+describe('a brand', () => {
+  const dir = tempDir();
+  const write = (name, bytes) => {
+    fs.writeFileSync(path.join(dir, name), typeof bytes === 'string' ? bytes : JSON.stringify(bytes));
+    return path.join(dir, name);
+  };
+  after(reap);
+
+  const luminance = (color) => {
+    const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (a, b) => (Math.max(luminance(a), luminance(b)) + 0.05) / (Math.min(luminance(a), luminance(b)) + 0.05);
+  // The colours that a block of a style sheet sets.
+  const colorsOf = (text) => Object.fromEntries([...text.matchAll(/--([a-z-]+): (#[0-9a-f]{6});/g)].map(([, name, color]) => [name, color]));
+
+  for (const color of ['#ffff00', '#7a1f2b', '#777']) {
+    it(`in ${color} can be read on every surface of the pages, light and dark`, async () => {
+      const server = await start({ args: ['--brand', write('brand.json', { name: 'Globe', color })] });
+      const [pageLight, pageDark] = fs.readFileSync(path.join(WEB, 'page.css'), 'utf8').split('@media (prefers-color-scheme: dark)', 2).map(colorsOf);
+      const [light, dark] = (await server.get('/web/brand.css')).text.split('@media (prefers-color-scheme: dark)').map(colorsOf);
+      for (const [own, page] of [[light, pageLight], [dark, pageDark]]) {
+        for (const surface of ['background', 'surface', 'note-surface']) assert.ok(contrast(own.accent, page[surface]) >= 4.5, `${own.accent} on ${page[surface]}`);
+        assert.ok(contrast(own['accent-text'], own.accent) >= 4.5);
+      }
+      const kept = [light.accent, dark.accent].filter((accent) => accent === color.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3'));
+      assert.equal(kept.length, color === '#777' ? 0 : 1, 'it is kept where it can be read');
+      await server.stop();
+    });
+  }
+
+  it('is in the pages for buyers, as text, with its logo, and nowhere else', async () => {
+    const name = '<b>"Globe" & \'Sons\'</b>';
+    write('logo.png', 'no picture, but bytes');
+    const server = await start({ args: ['--brand', write('brand.json', { name, logo: 'logo.png', terms: 'https://globe.example/?a=1&b=2' })] });
+    for (const target of ['/', '/e/evt_any', '/hamlet']) {
+      const { text, headers } = await server.get(target, BROWSER);
+      assert.ok(!text.includes('<b>') && text.includes('&#60;b&#62;&#34;Globe&#34; &#38; &#39;Sons&#39;&#60;/b&#62;'), target);
+      assert.match(text, /<a href="https:\/\/globe\.example\/\?a=1&#38;b=2" data-text="terms">/);
+      assert.doesNotMatch(text, /data-text="imprint"/);
+      const zipped = await server.get(target, { ...BROWSER, 'Accept-Encoding': 'gzip' });
+      assert.equal(zipped.text, text);
+      if (target !== '/hamlet') assert.equal((await server.get(target, { 'If-None-Match': headers.etag })).status, 304);
+      for (const [, url] of text.matchAll(/<(?:link|script|img)\b[^>]*?(?:href|src)="([^"]+)"/g)) assert.equal((await server.request('HEAD', url)).status, 200, url);
+    }
+    const logo = await server.get('/web/brand-logo.png');
+    assert.deepEqual([logo.text, logo.headers['content-type'], logo.headers['x-content-type-options']], ['no picture, but bytes', 'image/png', 'nosniff']);
+    assert.match(logo.headers['content-security-policy'], /default-src 'none'/, 'a logo runs nothing');
+    assert.doesNotMatch((await server.get('/ops')).text, /Globe/);
+    assert.equal(colorsOf((await server.get('/web/brand.css')).text).accent, undefined);
+    await server.stop();
+  });
+
+  it('that has a mistake is refused at the start, with what is wrong', async () => {
+    for (const [brand, why] of [
+      [{}, /name is required/], [{ name: 'a\nb' }, /name must not contain control characters/], [{ name: 'Globe', colour: '#fff' }, /colour/],
+      [{ name: 'Globe', color: 'red' }, /color must be a colour such as #7a1f2b/], [{ name: 'Globe', logo: 'logo.exe' }, /logo must be a file/],
+      [{ name: 'Globe', logo: 'none.svg' }, /none\.svg: No such file/], [{ name: 'Globe', terms: 'javascript:alert(1)' }, /terms must be an https URL/], ['', /missing/],
+    ]) {
+      const { code, stderr } = await runServer(['--data', tempDir(), '--listen', '127.0.0.1:0', '--brand', write('bad.json', brand)]);
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, /cannot use the brand .*bad\.json: /);
+      assert.match(stderr, why);
+    }
+    write('large.svg', 'x'.repeat(512 * 1024 + 1));
+    const { code, stderr } = await runServer(['--data', tempDir(), '--listen', '127.0.0.1:0', '--brand', write('bad.json', { name: 'Globe', logo: 'large.svg' })]);
+    assert.deepEqual([code, /more than 512 KB/.test(stderr)], [1, true]);
+  });
+});

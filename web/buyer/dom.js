@@ -13,6 +13,9 @@ export function element(name, fields = {}, ...children) {
   return made;
 }
 
+// A title of the page, with the name of the shop if the server has a brand.
+export const withBrand = (title) => [title, document.querySelector('meta[name="application-name"]')?.content].filter(Boolean).join(' · ');
+
 // Puts the texts of a language where the markup names them: data-text for contents, data-label for names.
 export function translate(t) {
   for (const each of document.querySelectorAll('[data-text]')) each.textContent = t(each.dataset.text);

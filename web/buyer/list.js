@@ -6,7 +6,7 @@ import { call, insist, Unreachable } from '../lib/api.js';
 import { money } from '../lib/format.js';
 import { venueText, venueZone } from '../lib/venue_time.js';
 import { language, words } from '../texts.js';
-import { byId, element, translate } from './dom.js';
+import { byId, element, translate, withBrand } from './dom.js';
 import { isBefore, isOver } from './sale.js';
 
 const PAGE = 24;
@@ -145,7 +145,7 @@ async function load() {
 }
 
 document.documentElement.lang = lang;
-document.title = t('events');
+document.title = withBrand(t('events'));
 translate(t);
 byId('more').addEventListener('click', load);
 load();

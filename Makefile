@@ -195,7 +195,7 @@ DISK_TESTS = build/tests/fault/test_io build/tests/fault/test_lease_io
 # ---- targets -------------------------------------------------------------------------------
 
 .PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test tsan bare
-.PHONY: coverage fuzz bench soak other-machine deb clients lint rooms install install-library clean help FORCE
+.PHONY: coverage fuzz bench soak other-machine deb clients images lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -289,6 +289,10 @@ clients: build/holdfastd build/packages/clients
 	@HF_CLIENTS=$(CURDIR)/build/clients tests/run --node tests/clients/packages.test.mjs build
 	@ls build/clients/*
 
+# The pictures of docs/images, taken anew; scripts/take-images.mjs NAME takes one of them.
+images: programs tests/node_modules/.ready
+	@scripts/take-images.mjs
+
 # Checks that includes point down, and that only src/base calls the system for time, waiting and randomness.
 rooms:
 	@scripts/check-rooms
@@ -357,6 +361,7 @@ help:
 	@echo 'make lint         the rooms (scripts/rooms.txt), the order of evaluation, clang-format, clang-tidy and mypy'
 	@echo 'make deb          packages for Debian: holdfastd, holdfast, libholdfast0, libholdfast-dev, in build/deb'
 	@echo 'make clients      packages of the clients for npm and pip, tried in empty projects, in build/clients'
+	@echo 'make images       the pictures of the pages and of the lab in docs/images, taken anew'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo

@@ -37,6 +37,7 @@ export const OPERATIONS = {
   getBooking: ['bookings.get', 'GET', '/v1/bookings/{booking}'],
   cancelBooking: ['bookings.cancel', 'POST', '/v1/bookings/{booking}/cancel', 'key'],
   refundBooking: ['bookings.refund', 'POST', '/v1/bookings/{booking}/refund', 'key'],
+  checkPlan: ['events.check', 'POST', '/v1/plans/check'],
   listRefunds: ['refunds.list', 'GET', '/v1/refunds', 'page'],
   listNotifications: ['notifications.list', 'GET', '/v1/notifications', 'page'],
   readAudit: ['audit.list', 'GET', '/v1/audit', 'page'],

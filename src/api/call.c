@@ -30,6 +30,7 @@ void call_release(struct request *r)
     free(c->intent.wait);
     free(c->creation);
     snapshot_unref(c->plan.document);
+    buf_close(&c->check.body);
     if (c->has_lock) {
         cell_request_close(&c->lock.request);
         cell_topic_unref(c->lock.topic);

@@ -50,6 +50,12 @@ struct call_plan {
     bool is_packed;            /* is it compressed? */
 };
 
+/* POST /v1/plans/check: what the preparer found. */
+struct call_check {
+    struct buf body; /* of the answer; of a refusal, the first complaint, a NUL, and the list */
+    bool is_refused, lacks_plan;
+};
+
 struct call {
     struct request http; /* first: src/http knows the call as this */
     struct command command;
@@ -66,6 +72,7 @@ struct call {
     struct call_intent intent;
     struct call_bookings bookings;
     struct call_plan plan;
+    struct call_check check;
     struct webhook *webhook;   /* that is being stored; webhook_close and free() */
     struct creation *creation; /* of an event, by a large body; free() */
     bool has_lock;             /* `lock` is in use */

@@ -52,6 +52,8 @@ const struct route api_routes[] = {
     {"/v1/events/*/close", "POST", POST(events_close, SELLER)},
     {"/v1/events/*/archive", "POST", POST(events_archive, ADMIN)},
     {"/v1/events/*/cancel", "POST", POST(events_cancel, ADMIN)},
+    {"/v1/plans/check", "POST", POST(plans_check, SELLER), .post_max = BODY_PLAN_MAX,
+     .no_store = true},
     {"/v1/refunds", GETS, GET(refunds_list, SELLER), QUERY("status", "limit", "cursor"),
      .no_store = true},
     {"/v1/notifications", GETS, GET(notifications_list, SELLER),

@@ -28,6 +28,8 @@ void seats_block(struct request *r);
 void seats_unblock(struct request *r);
 /* plan.c */
 void events_plan(struct request *r);
+/* plan_check.c */
+void plans_check(struct request *r);
 /* heat.c */
 void events_heat(struct request *r);
 /* stream.c */

@@ -108,18 +108,22 @@ static bool read_limits(const struct fields *f, struct event_terms *terms)
            read_lone_seats(f, &terms->lone_seats);
 }
 
-static bool read_terms(const struct fields *f, enum need name_need, struct event_terms *terms)
+static bool read_terms(const struct fields *f, struct event_terms *terms)
 {
-    return read_texts(f, name_need, terms) && read_times(f, terms) && read_limits(f, terms);
+    return read_texts(f, OPTIONAL, terms) && read_times(f, terms) && read_limits(f, terms);
 }
 
 /* Where hold_max_ms is absent it follows hold_ttl_ms. */
-static bool read_new_terms(const struct fields *f, struct event_terms *terms)
+static bool read_new_terms(struct reader *rd, const struct fields *f, struct event_terms *terms)
 {
     terms->hold_ttl_ms = HOLD_TTL_MS_DEFAULT;
     terms->max_per_hold = MAX_PER_HOLD_DEFAULT;
-    if (!read_terms(f, REQUIRED, terms))
+    if ((!read_texts(f, REQUIRED, terms) && !complaint_kept(rd)) ||
+        (!read_times(f, terms) && !complaint_kept(rd)) ||
+        (!read_limits(f, terms) && !complaint_kept(rd)))
         return false;
+    if (has_complaints(rd))
+        return true;
     if (!terms->hold_max_ms)
         terms->hold_max_ms =
             terms->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? terms->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;
@@ -253,7 +257,7 @@ bool parse_event_change(const json_t *json, const struct event_def *def, struct 
     for (size_t i = 0; i < EVENT_FIELDS_N; i++)
         if (json_object_get(json, known[i]))
             ret->given |= 1u << i;
-    if (!fields_known(&f, known) || !read_terms(&f, OPTIONAL, &ret->terms) ||
+    if (!fields_known(&f, known) || !read_terms(&f, &ret->terms) ||
         !read_prices(&f, def, TYPE_PRICE_KEPT, ret) || !read_types(&f, def, ret))
         return false;
     if (!ret->given && !ret->prices.n && !ret->types.n)
@@ -273,19 +277,25 @@ static bool read_event(struct reader *rd, const struct fields *f)
     bool has_plan = json_object_get(f->object, "plan");
     if (has_plan && json_object_get(f->object, "sections"))
         return field_fail(f, "sections", "go without a plan, whose zones are the sections");
-    if (!fields_known(f, has_plan ? known_with_plan : known) || !read_new_terms(f, &def->terms) ||
-        !read_currency(f, def->currency))
+    if ((!fields_known(f, has_plan ? known_with_plan : known) && !complaint_kept(rd)) ||
+        (!read_new_terms(rd, f, &def->terms) && !complaint_kept(rd)) ||
+        (!read_currency(f, def->currency) && !complaint_kept(rd)))
         return false;
     def->status = EVENT_OPEN;
     return (has_plan ? read_plan(rd, f) : read_layout(rd, f)) && read_new_types(f, def);
 }
 
-static bool parse_with_rows(const json_t *json, const struct rows_cut *cut, struct event_def **ret,
+static bool parse_with_rows(const json_t *json, const struct rows_cut *cut,
+                            struct complaints *complaints, struct event_def **ret,
                             struct hf_err *err)
 {
-    struct reader rd = {.def = hf_alloc(sizeof *rd.def), .err = err, .cut = cut};
+    struct reader rd = {
+        .def = hf_alloc(sizeof *rd.def), .err = err, .cut = cut, .complaints = complaints};
     struct fields f = {.object = json, .path = "", .err = err};
-    if (!read_event(&rd, &f)) {
+    bool ok = read_event(&rd, &f);
+    if (!ok && err->msg[0]) /* otherwise what is wrong has been kept */
+        (void)complaint_kept(&rd);
+    if (!ok || has_complaints(&rd)) {
         event_def_free(rd.def);
         return false;
     }
@@ -299,11 +309,11 @@ static bool parse_with_rows(const json_t *json, const struct rows_cut *cut, stru
 
 bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err)
 {
-    return parse_with_rows(json, NULL, ret, err);
+    return parse_with_rows(json, NULL, NULL, ret, err);
 }
 
-bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event_def **ret,
-                      struct hf_err *err)
+static bool parse_text(const struct buf *body, bool *ret_lacks_plan, struct complaints *complaints,
+                       struct event_def **ret, struct hf_err *err)
 {
     struct rows_cut cut = {0};
     bool is_cut = rows_cut_init(&cut, body);
@@ -322,8 +332,24 @@ bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event
         json = parse_body(rest, false, err);
     *ret_lacks_plan = json ? !json_object_get(json, "plan")
                            : !body->len || !memmem(body->data, body->len, "\"plan\"", 6);
-    bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, ret, err);
+    bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, complaints, ret, err);
     json_decref(json);
     rows_cut_close(&cut);
+    return ok;
+}
+
+bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event_def **ret,
+                      struct hf_err *err)
+{
+    return parse_text(body, ret_lacks_plan, NULL, ret, err);
+}
+
+bool parse_event_complaints(const struct buf *body, bool *ret_lacks_plan,
+                            struct complaints *complaints, struct event_def **ret)
+{
+    struct hf_err err = {0};
+    bool ok = parse_text(body, ret_lacks_plan, complaints, ret, &err);
+    if (!ok && !complaints->list.n) /* the body could not be read at all */
+        *vec_push(&complaints->list) = hf_strndup(err.msg, strlen(err.msg));
     return ok;
 }

@@ -30,8 +30,11 @@ static bool read_categories(struct reader *rd, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct fields f = {.object = json_array_get(list, i), .path = "", .err = rd->err};
-        if (!read_category(rd, &f))
-            return fail_under(rd->err, "categories", i);
+        if (read_category(rd, &f))
+            continue;
+        (void)fail_under(rd->err, "categories", i);
+        if (!complaint_kept(rd))
+            return false;
     }
     return true;
 }
@@ -263,8 +266,11 @@ static bool read_sections(struct reader *rd, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct fields f = {.object = json_array_get(list, i), .path = "", .err = rd->err};
-        if (!read_section(rd, &f, vec_push(&rd->def->sections)))
-            return fail_under(rd->err, "sections", i);
+        if (read_section(rd, &f, vec_push(&rd->def->sections)))
+            continue;
+        (void)fail_under(rd->err, "sections", i);
+        if (!complaint_kept(rd))
+            return false;
     }
     return true;
 }
@@ -338,6 +344,8 @@ bool read_layout(struct reader *rd, const struct fields *f)
         return false;
     if (def->sections.n + def->areas.n == 0)
         return field_fail(f, "sections", "or areas must have at least one entry");
+    if (has_complaints(rd))
+        return false;
     if (!event_def_number(def))
         return field_fail(f, "sections", "have more than 2000000 seats");
     if (def->venue && !def->categories.n)

@@ -51,6 +51,14 @@ void plan_keep(struct buf *out, const json_t *object, const char *name)
 
 /* ---- members ---- */
 
+bool zone_complaint_kept(struct plan_reader *p)
+{
+    if (!p->rd->complaints)
+        return false;
+    (void)fail_under(p->err, "plan.zones", p->zone);
+    return complaint_kept(p->rd);
+}
+
 /* A number that says where something is drawn, or how large: no map could show more. */
 static bool read_extent(const struct fields *f, const char *name, enum need need, double *ret)
 {
@@ -295,8 +303,11 @@ bool read_plan_areas(struct plan_reader *p, const struct fields *f, const struct
         return false;
     for (size_t i = 0; i < json_array_size(areas); i++) {
         const struct fields area = {.object = json_array_get(areas, i), .path = "", .err = f->err};
-        if (!read_plan_area(p, &area, zone))
-            return fail_under(f->err, "areas", i);
+        if (read_plan_area(p, &area, zone))
+            continue;
+        (void)fail_under(f->err, "areas", i);
+        if (p->n_areas > AREAS_MAX || !zone_complaint_kept(p))
+            return false;
     }
     return true;
 }

@@ -105,61 +105,73 @@ static bool read_plan_row(struct plan_reader *p, const struct fields *f, const s
     at.y += zone->y;
     for (size_t i = 0; i < n; i++) {
         const struct fields seat = {.object = json_array_get(seats, i), .path = "", .err = f->err};
-        if (!read_plan_seat(p, &seat, &at))
-            return fail_under(f->err, "seats", i);
-    }
-    return true;
-}
-
-static bool read_nth_row(struct plan_reader *p, const json_t *object, const struct point *zone,
-                         struct section_def *s, uint32_t zone_index, size_t n)
-{
-    const struct fields f = {.object = object, .path = "", .err = p->err};
-    *vec_push(&p->places) =
-        (struct row_place){.first = p->def->venue->n_seats, .zone = zone_index, .row = (uint32_t)n};
-    return read_plan_row(p, &f, zone, s) || fail_under(p->err, "rows", n);
-}
-
-/* Reads the zone's rows that were cut out of the body, one at a time. */
-static bool read_cut_rows(struct plan_reader *p, const struct point *zone, struct section_def *s,
-                          uint32_t zone_index)
-{
-    const struct rows_cut *cut = p->rd->cut;
-    for (size_t n = 0; p->n_cut < cut->rows.n && cut->rows.v[p->n_cut].zone == zone_index; n++) {
-        const struct row_text *row = &cut->rows.v[p->n_cut++];
-        json_error_t error;
-        if (!json_is_moderate(row->text, row->len, JSON_CONTAINERS_MAX)) {
-            const struct fields f = {.path = "", .err = p->err};
-            (void)field_fail(
-                &f, "",
-                "has more than 1000000 objects and lists, or a text of more than a megabyte");
-            return fail_under(p->err, "rows", n);
-        }
-        json_t *json =
-            json_loadb(row->text, row->len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-        if (!json) {
-            const struct fields f = {.path = "", .err = p->err};
-            (void)field_fail(&f, "", json_fault(&error));
-            return fail_under(p->err, "rows", n);
-        }
-        bool ok = read_nth_row(p, json, zone, s, zone_index, n);
-        json_decref(json);
-        if (!ok)
+        if (read_plan_seat(p, &seat, &at))
+            continue;
+        (void)fail_under(f->err, "seats", i);
+        if (!p->rd->complaints)
+            return false;
+        (void)fail_under(f->err, "rows", p->places.v[p->places.n - 1].row);
+        if (!zone_complaint_kept(p))
             return false;
     }
     return true;
 }
 
+/* Reads the `n`th row of a zone.  Returns true, too, if what is wrong with it was kept. */
+static bool read_nth_row(struct plan_reader *p, const json_t *object, const struct point *zone,
+                         struct section_def *s, size_t n)
+{
+    const struct fields f = {.object = object, .path = "", .err = p->err};
+    *vec_push(&p->places) = (struct row_place){
+        .first = p->def->venue->n_seats, .zone = (uint32_t)p->zone, .row = (uint32_t)n};
+    return read_plan_row(p, &f, zone, s) || fail_under(p->err, "rows", n) || zone_complaint_kept(p);
+}
+
+/* The same of a row that was cut out of the body. */
+static bool read_cut_row(struct plan_reader *p, const struct row_text *row,
+                         const struct point *zone, struct section_def *s, size_t n)
+{
+    const struct fields f = {.path = "", .err = p->err};
+    json_error_t error;
+    if (!json_is_moderate(row->text, row->len, JSON_CONTAINERS_MAX)) {
+        (void)field_fail(
+            &f, "", "has more than 1000000 objects and lists, or a text of more than a megabyte");
+        return fail_under(p->err, "rows", n) || zone_complaint_kept(p);
+    }
+    json_t *json =
+        json_loadb(row->text, row->len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (!json) {
+        (void)field_fail(&f, "", json_fault(&error));
+        return fail_under(p->err, "rows", n) || zone_complaint_kept(p);
+    }
+    bool ok = read_nth_row(p, json, zone, s, n);
+    json_decref(json);
+    return ok;
+}
+
+/* Reads the zone's rows that were cut out of the body, one at a time.  Those of a zone that was
+ * refused before its rows are skipped. */
+static bool read_cut_rows(struct plan_reader *p, const struct point *zone, struct section_def *s)
+{
+    const struct rows_cut *cut = p->rd->cut;
+    while (p->n_cut < cut->rows.n && cut->rows.v[p->n_cut].zone < p->zone)
+        p->n_cut++;
+    for (size_t n = 0; p->n_cut < cut->rows.n && cut->rows.v[p->n_cut].zone == p->zone; n++)
+        if (!read_cut_row(p, &cut->rows.v[p->n_cut++], zone, s, n))
+            return false;
+    return true;
+}
+
 static bool read_plan_rows(struct plan_reader *p, const struct fields *f, const struct point *zone,
-                           struct section_def *s, uint32_t zone_index)
+                           struct section_def *s)
 {
     const json_t *rows = NULL;
     if (!field_array(f, "rows", REQUIRED, &rows))
         return false;
     if (p->rd->cut && json_array_size(rows) == 0) /* otherwise they were not cut */
-        return read_cut_rows(p, zone, s, zone_index);
+        return read_cut_rows(p, zone, s);
     for (size_t i = 0; i < json_array_size(rows); i++)
-        if (!read_nth_row(p, json_array_get(rows, i), zone, s, zone_index, i))
+        if (!read_nth_row(p, json_array_get(rows, i), zone, s, i))
             return false;
     return true;
 }
@@ -174,7 +186,7 @@ static int16_t common_category(const struct venue *v, uint32_t first)
 }
 
 /* A zone without seats, such as one that holds the stage, becomes no section. */
-static bool read_zone(struct plan_reader *p, const struct fields *f, size_t index)
+static bool read_zone(struct plan_reader *p, const struct fields *f)
 {
     static const char *const known[] = {"name", "zone_id", "uuid", "position",
                                         "rows", "areas",   NULL};
@@ -188,15 +200,15 @@ static bool read_zone(struct plan_reader *p, const struct fields *f, size_t inde
         !read_opaque(f, "uuid", OPTIONAL, 0, NULL) || !read_point(f, "position", REQUIRED, &at))
         return false;
     struct section_def *s = vec_push(&p->def->sections);
-    (void)snprintf(number, sizeof number, "Zone %zu", index + 1);
+    (void)snprintf(number, sizeof number, "Zone %zu", p->zone + 1);
     s->name = name && *name ? hf_strndup(name, strlen(name)) : hf_strndup(number, strlen(number));
     s->listed = true;
-    if (!read_plan_rows(p, f, &at, s, (uint32_t)index) || !read_plan_areas(p, f, &at))
+    if (!read_plan_rows(p, f, &at, s) || !read_plan_areas(p, f, &at))
         return false;
     if (p->def->venue->n_seats > first) {
         s->extra = kept(&p->extra, f->object, verbatim);
         s->category = common_category(p->def->venue, first);
-    } else {
+    } else if (!s->rows.n) { /* otherwise every seat was refused, and the section is thrown away */
         free(s->name);
         vec_close(&s->rows);
         p->def->sections.n--;
@@ -211,8 +223,12 @@ static bool read_zones(struct plan_reader *p, const struct fields *plan)
         return false;
     for (size_t i = 0; i < json_array_size(zones); i++) {
         const struct fields f = {.object = json_array_get(zones, i), .path = "", .err = p->err};
-        if (!read_zone(p, &f, i))
-            return fail_under(p->err, "plan.zones", i);
+        p->zone = i;
+        if (read_zone(p, &f))
+            continue;
+        (void)fail_under(p->err, "plan.zones", i);
+        if (!complaint_kept(p->rd))
+            return false;
     }
     return true;
 }
@@ -249,16 +265,21 @@ static bool read_plan_categories(struct plan_reader *p, const struct fields *f,
         const struct fields c = {.object = json_array_get(list, i), .path = "", .err = p->err};
         const char *name = NULL, *color = NULL;
         int64_t price = 0;
-        if (!read_plan_category(&c, &name, &color))
-            return fail_under(p->err, "plan.categories", i);
-        if (!read_plan_price(&prices, name, &price))
+        bool ok = read_plan_category(&c, &name, &color);
+        if (ok && !read_plan_price(&prices, name, &price) && !complaint_kept(p->rd))
             return false;
-        if (!add_category(p->rd, &c, name, color, price, false))
-            return fail_under(p->err, "plan.categories", i);
+        if (ok && add_category(p->rd, &c, name, color, price, false))
+            continue;
+        (void)fail_under(p->err, "plan.categories", i);
+        if (!complaint_kept(p->rd))
+            return false;
     }
-    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it))
-        if (find_category(p->def, json_object_iter_key(it)) < 0)
-            return field_fail(&prices, json_object_iter_key(it), "is no category of the plan");
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        const char *name = json_object_iter_key(it);
+        if (find_category(p->def, name) < 0 &&
+            !(field_fail(&prices, name, "is no category of the plan") || complaint_kept(p->rd)))
+            return false;
+    }
     return true;
 }
 
@@ -274,12 +295,15 @@ static bool read_accessible(struct plan_reader *p, const struct fields *f)
         uint32_t seat;
         bool is_seat = json_is_string(id) &&
                        venue_find(v, json_string_value(id), json_string_length(id), &seat);
-        if (!is_seat) {
-            (void)field_fail(&item, "",
-                             json_is_string(id) ? "is no seat of the plan" : "must be a seat's id");
-            return fail_under(p->err, "accessible", i);
+        if (is_seat) {
+            v->flags[seat] |= SEAT_ACCESSIBLE;
+            continue;
         }
-        v->flags[seat] |= SEAT_ACCESSIBLE;
+        (void)field_fail(&item, "",
+                         json_is_string(id) ? "is no seat of the plan" : "must be a seat's id");
+        (void)fail_under(p->err, "accessible", i);
+        if (!complaint_kept(p->rd))
+            return false;
     }
     return true;
 }
@@ -331,10 +355,15 @@ static bool refuse_duplicate(const struct plan_reader *p, uint32_t seat)
 static bool read_parts(struct plan_reader *p, const struct fields *f, const struct fields *plan)
 {
     struct event_def *def = p->def;
-    if (!read_head(p, plan) || !read_plan_categories(p, f, plan) || !read_areas(p->rd, f, true))
+    if ((!read_head(p, plan) && !complaint_kept(p->rd)) || !read_plan_categories(p, f, plan) ||
+        !read_areas(p->rd, f, true))
         return false;
     sort_sold_areas(p);
-    if (!read_zones(p, plan) || !check_sold_areas(p))
+    if (!read_zones(p, plan))
+        return false;
+    if (has_complaints(p->rd))
+        return false;
+    if (!check_sold_areas(p))
         return false;
     if (!def->sections.n && !def->areas.n)
         return field_fail(f, "plan", "has no seats, and no areas are named beside it");

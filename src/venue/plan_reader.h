@@ -27,10 +27,14 @@ struct plan_reader {
     size_t n_by_uuid;
     size_t n_areas;
     size_t n_cut; /* rows of reader.cut that have been read */
+    size_t zone;  /* the one that is being read, by its place in the list */
     VEC(struct row_place) places;
 };
 
 /* ---- plan_areas.c ---- */
+
+/* complaint_kept, for a part of the zone that is being read. */
+bool zone_complaint_kept(struct plan_reader *p);
 
 /* Appends `,"name":value` if the object has the member, as it was. */
 void plan_keep(struct buf *out, const json_t *object, const char *name);

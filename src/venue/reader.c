@@ -30,6 +30,25 @@ bool fail_under(struct hf_err *err, const char *list, size_t index)
     return false;
 }
 
+/* ---- complaints ---- */
+
+bool complaint_kept(struct reader *rd)
+{
+    struct complaints *c = rd->complaints;
+    if (!c || c->list.n == COMPLAINTS_MAX)
+        return false;
+    *vec_push(&c->list) = hf_strndup(rd->err->msg, strlen(rd->err->msg));
+    *rd->err = (struct hf_err){0};
+    return true;
+}
+
+void complaints_close(struct complaints *c)
+{
+    for (size_t i = 0; i < c->list.n; i++)
+        free(c->list.v[i]);
+    vec_close(&c->list);
+}
+
 /* ---- names ---- */
 
 bool read_name(const struct fields *f, char **ret)
@@ -146,10 +165,13 @@ bool read_areas(struct reader *rd, const struct fields *f, bool has_plan)
         return false;
     for (size_t i = 0; i < json_array_size(list); i++) {
         struct fields area = {.object = json_array_get(list, i), .path = "", .err = rd->err};
-        if (!read_area(rd, &area, has_plan, vec_push(&rd->def->areas)))
-            return fail_under(rd->err, "areas", i);
+        if (read_area(rd, &area, has_plan, vec_push(&rd->def->areas)))
+            continue;
+        (void)fail_under(rd->err, "areas", i);
+        if (!complaint_kept(rd))
+            return false;
     }
-    return check_names(rd, has_plan);
+    return has_complaints(rd) || check_names(rd, has_plan);
 }
 
 /* ---- the whole venue ---- */

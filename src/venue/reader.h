@@ -17,10 +17,21 @@ struct reader {
     struct event_def *def;
     struct hf_err *err;
     int64_t n_seats, n_rows;
-    const struct rows_cut *cut; /* the rows of the plan's zones, if they were cut out; or NULL */
+    const struct rows_cut *cut;    /* the rows of the plan's zones, if they were cut out; or NULL */
+    struct complaints *complaints; /* NULL: only the first is wanted */
 };
 
 /* ---- reader.c ---- */
+
+/* Called where a part of the definition was refused.  If all complaints are wanted and there is room
+ * for one more, keeps what rd->err says, clears it and returns true: the reading may go on with the
+ * next part.  The definition is then only good for event_def_free. */
+bool complaint_kept(struct reader *rd);
+/* Has anything been complained of so far? */
+static inline bool has_complaints(const struct reader *rd)
+{
+    return rd->complaints && rd->complaints->list.n;
+}
 
 /* Reads the name of a section, row or area.  It becomes a part of seat ids, which are split at `-`.
  */
@@ -51,11 +62,14 @@ HF_MUST_USE bool finish_venue(struct event_def *def, uint32_t *ret_twice);
 /* ---- layout_parse.c ---- */
 
 /* Sections, categories and areas of an event without a plan. */
+/* Where complaints were kept, this fails, with nothing in rd->err: what comes after the layout needs
+ * a whole one. */
 HF_MUST_USE bool read_layout(struct reader *rd, const struct fields *f);
 
 /* ---- plan_parse.c ---- */
 
 /* Reads `plan`, `prices`, `areas`, `accessible` and `focus` of an event with a plan. */
+/* Fails as read_layout does. */
 HF_MUST_USE bool read_plan(struct reader *rd, const struct fields *f);
 
 #endif

@@ -49,6 +49,26 @@ static void text_reads_the_same(const struct buf *body, const struct event_def *
     buf_close(&second);
 }
 
+/* All complaints begin with the one of a reader that stops at the first. */
+static void complaints_begin_with_the_refusal(const struct buf *body)
+{
+    struct event_def *def = NULL, *checked = NULL;
+    struct complaints complaints = {0};
+    struct hf_err err = {0};
+    bool lacks_plan, lacks_plan_too;
+    bool is_read = parse_event_body(body, &lacks_plan, &def, &err);
+    hf_check(parse_event_complaints(body, &lacks_plan_too, &complaints, &checked) == is_read);
+    hf_check(lacks_plan == lacks_plan_too && (complaints.list.n == 0) == is_read);
+    hf_check(complaints.list.n <= COMPLAINTS_MAX);
+    if (is_read) {
+        event_def_free(def);
+        event_def_free(checked);
+    } else {
+        hf_check(strcmp(complaints.list.v[0], err.msg) == 0);
+    }
+    complaints_close(&complaints);
+}
+
 /* ---- the document ---- */
 
 static bool is_category(const struct event_def *def, const char *name)
@@ -183,6 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *json = parse_body(&body, false, &err);
     struct event_def *def = json ? parse(json) : NULL;
     text_reads_the_same(&body, def);
+    complaints_begin_with_the_refusal(&body);
     if (def && def->n_seats <= SEATS_BUILT_MAX) {
         plan_document(def, "evt_1", NULL, &document);
         document_has_every_seat(def, &document);

@@ -46,6 +46,7 @@ const ROUTES = [
   ['GET', '/v1/events/{e}/seats/{s}', 'seller'],
   ['GET', '/v1/events/{e}/heat', 'seller'],
   ['GET', '/v1/events/{e}/stream', 'public'],
+  ['POST', '/v1/plans/check', 'seller'],
   ['POST', '/v1/events/{e}/block', 'seller'],
   ['POST', '/v1/events/{e}/unblock', 'seller'],
   ['POST', '/v1/events/{e}/open', 'seller'],

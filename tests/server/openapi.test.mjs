@@ -257,15 +257,17 @@ describe('the server does what the document says', () => {
     const plan = { name: 'Hall', size: { width: 9, height: 9 }, categories: [{ name: 'A', color: 'red' }],
       zones: [{ name: 'Z', position: { x: 0, y: 0 }, rows: [{ row_number: '1', position: { x: 0, y: 0 }, seats: [seat] }],
         areas: [{ shape: 'circle', circle: { radius: 1 }, position: { x: 0, y: 0 }, uuid: 'u' }] }] };
+    const events = [
+      { ...base, ...terms, sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }], types },
+      { ...base, sections: [{ name: 'S', tier: 'A', price: 1, rows: [{ name: 'A', seats: 1 }] }] },
+      { ...base, categories: [{ name: 'A', price: 1, color: 'red' }], sections: [{ name: 'S', category: 'A', rows: 1, seats_per_row: 1 }] },
+      { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', category: 'A', rows: [{ name: 'A', seats: ['1'] }] }] },
+      { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', rows: [{ name: 'A', seats: [{ label: '1', category: 'A', x: 0, y: 0 }] }] }] },
+      { ...base, plan, prices: { A: 1 }, focus: { x: 0, y: 0 }, areas: [{ name: 'Floor', price: 1, capacity: 1, plan_area: 'u' }] },
+    ];
     return {
-      createEvent: [
-        { ...base, ...terms, sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }], types },
-        { ...base, sections: [{ name: 'S', tier: 'A', price: 1, rows: [{ name: 'A', seats: 1 }] }] },
-        { ...base, categories: [{ name: 'A', price: 1, color: 'red' }], sections: [{ name: 'S', category: 'A', rows: 1, seats_per_row: 1 }] },
-        { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', category: 'A', rows: [{ name: 'A', seats: ['1'] }] }] },
-        { ...base, categories: [{ name: 'A', price: 1 }], sections: [{ name: 'S', rows: [{ name: 'A', seats: [{ label: '1', category: 'A', x: 0, y: 0 }] }] }] },
-        { ...base, plan, prices: { A: 1 }, focus: { x: 0, y: 0 }, areas: [{ name: 'Floor', price: 1, capacity: 1, plan_area: 'u' }] },
-      ],
+      createEvent: events,
+      checkPlan: events,
       changeEvent: [{ ...terms, prices: { S: 1 }, types }],
       createHold: [
         { event: of, ...places, owner: 'me', ttl_ms: 1000, metadata: { a: 1 } },
@@ -323,7 +325,7 @@ describe('the server does what the document says', () => {
   it('refuses bodies that are too large or not as documented', async () => {
     for (const id of withBody) {
       const parameters = { ...idsOf(id), ...(document.target(id, idsOf(id)).includes('/events/') ? { event: event.id } : {}) };
-      const limit = id === 'createEvent' ? 8 * 1024 * 1024 : 64 * 1024;
+      const limit = ['createEvent', 'checkPlan'].includes(id) ? 8 * 1024 * 1024 : 64 * 1024;
       await drive(id, 413, { parameters, raw: Buffer.alloc(limit + 1, ' ') });
       const invalid = await drive(id, 400, { parameters, body: { nonsense: 1 }, headers: { 'Idempotency-Key': newKey() } });
       assert.match(invalid.json.detail, /nonsense/, id);
@@ -392,6 +394,7 @@ describe('the server does what the document says', () => {
     assert.equal(best.seats.length, 2);
     const taken = await drive('createHold', 409, { body: { event: event.id, seats: ['S-A-1', 'S-A-2'] } });
     assert.deepEqual(taken.json.seats, ['S-A-1']);
+    await drive('checkPlan', 200, { body: { name: 'Next', currency: 'eur', sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 2 }] }, as: 'seller' });
     const heat = await drive('getHeat', 200, { parameters: { event: event.id }, as: 'seller' });
     assert.deepEqual(heat.json.seats, [['S-A-1', 1]]);
     const apart = await drive('createHold', 409, { body: { event: event.id, best_available: { quantity: 5, section: 'T', adjacent: false } } });

@@ -192,6 +192,46 @@ describe('seating plans', () => {
     stream.close();
   });
 
+  it('a check lists everything that is wrong, and creates nothing', WITHOUT_LEDGER, async () => {
+    const before = (await server.read('/v1/events')).data.length;
+    const check = (body) => server.post('/v1/plans/check', body);
+    const plan = copy(hall);
+    const [main, side] = plan.zones;
+    main.rows[0].seats[1].category = 'Standing';
+    delete main.rows[0].seats[2].position;
+    main.rows[1].row_label = 7;
+    main.areas[1].circle.radius = -1;
+    side.rows[0].seats[0].seat_guid = 8;
+    const { Stalls, ...prices } = beside.prices;
+    const body = planEvent(plan, { ...beside, prices, name: '', hold_ttl_ms: 1, starts_at: 'soon' });
+    const refused = assertProblem(await check(body), 400, 'invalid_request');
+    assert.deepEqual(refused.complaints.map((text) => text.split(' ')[0]), [
+      'name', 'starts_at', 'hold_ttl_ms', 'prices.Stalls',
+      'plan.zones[0].rows[0].seats[1].category', 'plan.zones[0].rows[0].seats[2].position', 'plan.zones[0].rows[1].row_label',
+      'plan.zones[0].areas[1].circle.radius', 'plan.zones[1].rows[0].seats[0].seat_guid',
+    ]);
+    assert.equal(refused.detail, refused.complaints[0]);
+    const twice = copy(hall);
+    twice.zones[0].rows[0].seats[0].seat_guid = 'Side 1';
+    assert.deepEqual(assertProblem(await check(planEvent(twice, beside)), 400, 'invalid_request').complaints.map((text) => text.split(' ')[0]), ['plan.zones[1].rows[0].seats[0].seat_guid']);
+    const layout = { name: 'Gala', currency: 'usd', sections: [{ name: 'A-B', price: 1, rows: 1, seats_per_row: 1 }, { name: 'C', price: 1, rows: 0, seats_per_row: 1 }], areas: [{ name: 'D', price: 1, capacity: 0 }] };
+    assert.deepEqual(assertProblem(await check(layout), 400, 'invalid_request').complaints.map((text) => text.split(' ')[0]), ['sections[0].name', 'sections[1].rows', 'areas[0].capacity']);
+    assert.equal(assertProblem(await check('{"name":'), 400, 'invalid_request').complaints.length, 1);
+    const many = planEvent(gridPlan({ rows: 20, seats: 20 }));
+    for (const row of many.plan.zones[0].rows) for (const seat of row.seats) seat.seat_number = 1;
+    assert.equal(assertProblem(await check(many), 400, 'invalid_request').complaints.length, 100);
+    assert.equal((await server.read('/v1/events')).data.length, before);
+  });
+
+  it('a check that finds nothing wrong has the plan as it will be drawn', WITHOUT_LEDGER, async () => {
+    const checked = assertOk(await server.post('/v1/plans/check', planEvent(hall, beside)));
+    assert.deepEqual([checked.capacity, checked.seats], [213, 8]);
+    const event = await create(hall, beside);
+    assert.deepEqual({ ...checked.plan, event: event.id }, await document(event));
+    const large = { name: 'Field', currency: 'usd', sections: [{ name: 'S', price: 1, rows: 201, seats_per_row: 100 }] };
+    assert.deepEqual(assertOk(await server.post('/v1/plans/check', large)), { object: 'plan_check', capacity: 20_100, seats: 20_100, plan: null });
+  });
+
   it('a plan that makes no sense is refused, with the path of the field', WITHOUT_LEDGER, async () => {
     const changed = (change) => { const plan = copy(hall); change(plan); return { name: 'Gala', currency: 'usd', plan, ...beside }; };
     const z0 = (change) => changed((plan) => change(plan.zones[0]));

@@ -12,6 +12,7 @@ from support import PACKAGE, SOURCE, Proxy, answer, holdfast
 DOCUMENT = os.path.join(PACKAGE, "..", "..", "docs", "openapi.yaml")
 ARGUMENTS = {
     "events.create": {"name": "n", "currency": "usd"}, "events.seat": {"seat": "S-A-1"},
+    "events.check": {"name": "n", "currency": "usd"},
     "holds.list": {"event": "e"}, "holds.create": {"event": "e"}, "holds.change": {"fence": 1},
     "holds.confirm": {"fence": 1}, "owners.erase": {"owner": "ann"}, "sessions.open": {"ttl_ms": 1000},
     "locks.acquire": {"session": "s"}, "locks.release": {"session": "s", "owner": "a"},

@@ -18,6 +18,7 @@ OPERATIONS = {
     "listEvents": "events.list", "createEvent": "events.create", "getEvent": "events.get",
     "changeEvent": "events.change", "getPlan": "events.plan", "getSeatMap": "events.seats",
     "getSeat": "events.seat", "getHeat": "events.heat", "streamChanges": "events.stream",
+    "checkPlan": "events.check",
     "blockSeats": "events.block", "unblockSeats": "events.unblock", "closeEvent": "events.close",
     "openEvent": "events.open", "archiveEvent": "events.archive", "cancelEvent": "events.cancel",
     "listHolds": "holds.list", "createHold": "holds.create", "getHold": "holds.get",
@@ -102,6 +103,13 @@ class Events(_Group):
 
     def heat(self, id: str, *, limit: Optional[int] = None, timeout: Seconds = None) -> Resource:
         return self._get(_path("events", id, "heat"), timeout, limit=limit)
+
+    def check(self, *, name: str, currency: str, timeout: Seconds = None,
+              **fields: Any) -> Resource:
+        """Would this event be created, and how would it be drawn?  The `complaints` of a refusal
+        list all that is wrong."""
+        return self._send("/v1/plans/check", {"name": name, "currency": currency,
+                                              **_given(**fields)}, timeout)
 
     def stream(self, id: str, *, after: Optional[int] = None) -> Stream:
         """Changes of the event, each once and in order, from now on or from a `seq` on:

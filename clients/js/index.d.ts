@@ -133,6 +133,7 @@ export interface LockState {
   holders: Array<{ label: string | null; mode: LockMode; owner: string; fence: number; slot: number; held_ms: number | null; remaining_ms: number | null; [more: string]: unknown }>;
   waiters: Array<{ label: string | null; mode: LockMode; owner: string; priority: number; waited_ms: number | null; waits_for: unknown[] }>;
 }
+export interface Revenue { object: 'revenue'; event: string; currency: string; bookings: number; amount: Money; refunded: Money }
 export interface PlanCheck { object: 'plan_check'; capacity: number; seats: number; plan: any }
 export interface Cell { object: 'cell'; master: { url: string } | null; epoch: number; index: number; url: string; role: string; servers: unknown[]; [more: string]: unknown }
 
@@ -166,6 +167,7 @@ export class Client {
   events: {
     list: List<Event, { upcoming?: boolean }>; create: Write<Event, EventCreate>; get: Read<Event>; change: Act<Event, Partial<EventTerms>>; plan: Read<any>;
     seats: Read<SeatsAnswer, { at?: Time }>; seat: Read<any, { seat: string; at?: Time }>; heat: Read<any, { limit?: number }>;
+    revenue: Read<Revenue>;
     /** Would this event be created, and how would it be drawn?  The `complaints` of a refusal list all that is wrong. */
     check: (params: EventCreate, options?: CallOptions) => Promise<PlanCheck>;
     stream: Follow<SeatChange>; block: Act<EventSeats, Blocked>; unblock: Act<EventSeats, Blocked>;

@@ -17,6 +17,7 @@ export const OPERATIONS = {
   getSeatMap: ['events.seats', 'GET', '/v1/events/{event}/seats'],
   getSeat: ['events.seat', 'GET', '/v1/events/{event}/seats/{seat}'],
   getHeat: ['events.heat', 'GET', '/v1/events/{event}/heat'],
+  getRevenue: ['events.revenue', 'GET', '/v1/events/{event}/revenue'],
   streamChanges: ['events.stream', 'GET', '/v1/events/{event}/stream', 'stream'],
   blockSeats: ['events.block', 'POST', '/v1/events/{event}/block', 'key'],
   unblockSeats: ['events.unblock', 'POST', '/v1/events/{event}/unblock', 'key'],

@@ -1,4 +1,4 @@
-/* /v1/events: create, list, one event, open, close, archive, cancel and change.  On HTTP threads;
+/* /v1/events: create, list, one event, its revenue, open, close, archive, cancel and change.  On HTTP threads;
  * the preparer reads the bodies of new events.  What the view knows is answered from it. */
 #include <malloc.h>
 #include <stdlib.h>
@@ -189,6 +189,40 @@ void events_get(struct request *r)
     c->command.event_key = e->def->id.key;
     call_submit(c, event_answer);
 }
+
+/* ---- GET /v1/events/{e}/revenue ---- */
+
+static void revenue_read(struct request *r)
+{
+    const struct command *command = &call_of(r)->command;
+    const struct event_revenue *revenue = &command->revenue;
+    if (command->verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    buf_lit(&r->out, "{\"object\":\"revenue\"");
+    json_put_text(&r->out, "event", event_id_text(command->event));
+    json_put_text(&r->out, "currency", command->event->def->currency);
+    json_put_int(&r->out, "bookings", revenue->bookings);
+    json_put_int(&r->out, "amount", revenue->amount);
+    json_put_int(&r->out, "refunded", revenue->refunded);
+    buf_char(&r->out, '}');
+    answer_out(r, HTTP_OK, type_json);
+}
+
+void events_revenue(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct event *e = path_event(c);
+    if (!e)
+        return;
+    c->command.kind = CMD_EVENT_REVENUE;
+    c->command.event = e;
+    c->command.event_key = e->def->id.key;
+    call_submit(c, revenue_read);
+}
+
+/* ---- POST /v1/events/{e}/open, close, archive and cancel ---- */
 
 static void change_sale(struct call *c, enum command_kind kind)
 {

@@ -45,6 +45,7 @@ const struct route api_routes[] = {
     {"/v1/events/*/seats", GETS, GET(seats_map, PUBLIC), QUERY("at")},
     {"/v1/events/*/seats/*", GETS, GET(seats_get, SELLER), QUERY("at"), .no_store = true},
     {"/v1/events/*/heat", GETS, GET(events_heat, SELLER), QUERY("limit"), .no_store = true},
+    {"/v1/events/*/revenue", GETS, GET(events_revenue, SELLER), .no_store = true},
     {"/v1/events/*/stream", GETS, GET(events_stream, PUBLIC), QUERY("after"), .streams = true},
     {"/v1/events/*/block", "POST", POST(seats_block, SELLER)},
     {"/v1/events/*/unblock", "POST", POST(seats_unblock, SELLER)},

@@ -20,6 +20,7 @@ void events_open(struct request *r);
 void events_close(struct request *r);
 void events_archive(struct request *r);
 void events_cancel(struct request *r);
+void events_revenue(struct request *r);
 void events_change(struct request *r);
 /* seats.c */
 void seats_map(struct request *r);

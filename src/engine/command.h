@@ -54,6 +54,7 @@ enum command_kind {
     CMD_EVENT_CANCEL,   /* worker: none */
     CMD_EVENT_PROGRESS, /* the reader of long reads: progress */
     CMD_EVENT_HEAT,     /* the reader of long reads: event_heat */
+    CMD_EVENT_REVENUE,  /* the reader of long reads: revenue */
     CMD_OWNER_ERASE,    /* the first worker: owner_erase, see chores.h */
     CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
     CMD_KEY_GET,    /* reader: none.  VERDICT_OK: key.answer, or VERDICT_KEY_UNUSED */
@@ -171,7 +172,7 @@ struct command {
     const struct event_terms *terms; /* out: those that it was decided by, if the event has ticket
                                         types, whose names its answer needs; a reference.  NULL:
                                         those that are shown */
-    int64_t event_key;               /* EVENT_LOAD, EVENT_PROGRESS */
+    int64_t event_key;               /* EVENT_LOAD, EVENT_PROGRESS, EVENT_REVENUE */
     struct idempotency key;
     const char *actor; /* in: who asks, for the log; outlives the command.  NULL: ACTOR_SERVER */
     enum verdict verdict;
@@ -238,6 +239,7 @@ struct command {
         struct notice_page *notice_list; /* free() by the owner */
         struct cancel_page *cancel_list; /* the owner's */
         struct cancel_progress progress; /* out */
+        struct event_revenue revenue;    /* out */
         struct heat_list *event_heat;    /* free() by the owner */
         struct {
             const char *owner; /* in */

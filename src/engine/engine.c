@@ -132,6 +132,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_CANCEL_LIST:
     case CMD_EVENT_PROGRESS:
     case CMD_EVENT_HEAT:
+    case CMD_EVENT_REVENUE:
     case CMD_MAP_PAST:
         return lane_put(&e->search, c);
     case CMD_SNAPSHOT:

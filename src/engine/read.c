@@ -346,6 +346,8 @@ static enum verdict read_one(const struct engine *e, struct ledger *l, struct co
         return read_cancels(l, c->cancel_list, &c->err);
     case CMD_EVENT_PROGRESS:
         return verdict_of(ledger_cancel_progress(l, c->event_key, &c->progress, &c->err));
+    case CMD_EVENT_REVENUE:
+        return verdict_of(ledger_revenue(l, c->event_key, &c->revenue, &c->err));
     case CMD_HOLD_LIST:
         return read_holds(l, c->event, c->hold_list, c->now, &c->err);
     case CMD_BOOKING_LIST:

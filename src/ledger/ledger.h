@@ -335,6 +335,13 @@ struct cancel_progress {
 };
 HF_MUST_USE enum hf_status ledger_cancel_progress(struct ledger *l, int64_t event,
                                                   struct cancel_progress *ret, struct hf_err *err);
+/* What the confirmed bookings of an event cost, and what of it goes back to their buyers.  O(bookings
+ * of the event). */
+struct event_revenue {
+    int64_t bookings, amount, refunded;
+};
+HF_MUST_USE enum hf_status ledger_revenue(struct ledger *l, int64_t event,
+                                          struct event_revenue *ret, struct hf_err *err);
 /* Lists up to `limit` bookings of an event, with keys above `after`, that are not cancelled. */
 HF_MUST_USE enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t after,
                                                 size_t limit, struct id *ret, size_t *ret_n,

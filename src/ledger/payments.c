@@ -248,7 +248,21 @@ enum hf_status ledger_webhooks_prune(struct ledger *l, int64_t before, size_t li
     return ledger_exec(l, ST_WEBHOOKS_PRUNE, args, ret_n, err);
 }
 
-/* ---- cancelled events ---- */
+/* ---- events ---- */
+
+enum hf_status ledger_revenue(struct ledger *l, int64_t event, struct event_revenue *ret,
+                              struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(HOLD_KEY(event, 0)), db_int(HOLD_KEY(event + 1, 0))};
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_EVENT_REVENUE, args, &stmt, err);
+    while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
+        *ret = (struct event_revenue){.bookings = db_column_int(stmt, 0),
+                                      .amount = db_column_int(stmt, 1),
+                                      .refunded = db_column_int(stmt, 2)};
+    return status;
+}
 
 enum hf_status ledger_cancel_progress(struct ledger *l, int64_t event, struct cancel_progress *ret,
                                       struct hf_err *err)

@@ -17,7 +17,7 @@ const LACKS = {
   webhook: 'libholdfast reads no notifications', block: 'no event loop: a thread that is blocked blocks no other',
   'check_fence postgres': 'share/holdfast/fence.sql is the guard, without a helper',
   'lock error.status': 'libholdfast has results and no HTTP statuses', 'lock error.extra': 'a fault of libholdfast is a sentence',
-  'events.plan': NO_COMMAND, 'events.seat': NO_COMMAND, 'events.heat': NO_COMMAND, 'events.check': NO_COMMAND, 'idempotency.get': NO_COMMAND, 'owners.erase': NO_COMMAND,
+  'events.plan': NO_COMMAND, 'events.seat': NO_COMMAND, 'events.heat': NO_COMMAND, 'events.check': NO_COMMAND, 'events.revenue': NO_COMMAND, 'idempotency.get': NO_COMMAND, 'owners.erase': NO_COMMAND,
   'server.health': NO_COMMAND, 'sessions.open': NO_COMMAND, 'holds.list cursor': 'lists are read page by page to their end', 'bookings.create holds': 'a booking takes one hold',
   'holds.create colour': 'no option makes a field that the API does not have',
   'errors: say that a page or a redirection is no answer of Holdfast': 'the command says so in words alone',

@@ -45,6 +45,7 @@ const ROUTES = [
   ['GET', '/v1/events/{e}/plan', 'public'],
   ['GET', '/v1/events/{e}/seats/{s}', 'seller'],
   ['GET', '/v1/events/{e}/heat', 'seller'],
+  ['GET', '/v1/events/{e}/revenue', 'seller'],
   ['GET', '/v1/events/{e}/stream', 'public'],
   ['POST', '/v1/plans/check', 'seller'],
   ['POST', '/v1/events/{e}/block', 'seller'],

@@ -49,6 +49,25 @@ describe('money', () => {
       });
     });
 
+    it('is not revenue of the event any more, as what was cancelled is not', async () => {
+      const other = await server.createEvent();
+      const revenue = async () => {
+        const { object, event: of, ...rest } = assertOk(await server.get(`/v1/events/${other.id}/revenue`));
+        assert.deepEqual([object, of], ['revenue', other.id]);
+        return rest;
+      };
+      assert.deepEqual(await revenue(), { currency: 'usd', bookings: 0, amount: 0, refunded: 0 });
+      const [paid, gone] = [await shop.sell(other, 'S-A-1'), await shop.sell(other, 'S-A-2')];
+      const hold = await server.grant(other, ['S-B-1', 'S-B-2']);
+      assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 201);
+      await server.grant(other, 'S-B-3');
+      assert.deepEqual(await revenue(), { currency: 'usd', bookings: 3, amount: 4000, refunded: 0 });
+      assertOk(await refund(paid, { amount: 300 }));
+      assertOk(await cancel(gone));
+      assert.deepEqual(await revenue(), { currency: 'usd', bookings: 2, amount: 3000, refunded: 300 });
+      assertProblem(await server.get(`/v1/events/evt_${'0'.repeat(10)}1${'0'.repeat(17)}/revenue`), 404, 'no_such_event');
+    });
+
     it('goes back in parts, and never more than was paid', async () => {
       const booking = await sell();
       assertOk(await refund(booking, { amount: 300 }));

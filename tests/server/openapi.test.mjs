@@ -395,6 +395,7 @@ describe('the server does what the document says', () => {
     const taken = await drive('createHold', 409, { body: { event: event.id, seats: ['S-A-1', 'S-A-2'] } });
     assert.deepEqual(taken.json.seats, ['S-A-1']);
     await drive('checkPlan', 200, { body: { name: 'Next', currency: 'eur', sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 2 }] }, as: 'seller' });
+    await drive('getRevenue', 200, { parameters: { event: event.id }, as: 'seller' });
     const heat = await drive('getHeat', 200, { parameters: { event: event.id }, as: 'seller' });
     assert.deepEqual(heat.json.seats, [['S-A-1', 1]]);
     const apart = await drive('createHold', 409, { body: { event: event.id, best_available: { quantity: 5, section: 'T', adjacent: false } } });

@@ -407,6 +407,30 @@ enum hf_status ledger_cancel_progress(struct ledger *l, int64_t event, struct ca
     return HF_OK;
 }
 
+enum hf_status ledger_revenue(struct ledger *l, int64_t event, struct event_revenue *ret,
+                              struct hf_err *err)
+{
+    const struct sim_event *e = sim_event(l->sim, event);
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    if (status != HF_OK)
+        return status;
+    *ret = (struct event_revenue){0};
+    for (size_t i = 0; e && i < e->holds.n; i++) {
+        const struct booking_row *booking = &e->holds.v[i].booking;
+        if (booking->status != BOOKING_CONFIRMED)
+            continue;
+        ret->bookings++;
+        ret->amount += booking->amount;
+        for (size_t k = 0; k < l->sim->refunds.n; k++) {
+            const struct refund_row *f = &l->sim->refunds.v[k];
+            if (f->booking == booking->id.key && f->payment == booking->payment &&
+                f->status != REFUND_FAILED)
+                ret->refunded += f->amount;
+        }
+    }
+    return HF_OK;
+}
+
 enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t after, size_t limit,
                                     struct id *ret, size_t *ret_n, struct hf_err *err)
 {

@@ -10,7 +10,7 @@ import { poll } from './poll.js';
 const EVENT_MS = 5000;
 
 // The facts about the event, written anew with every answer.
-function facts({ t, format, rates }, event) {
+function facts({ t, format, rates, revenues }, event) {
   const { cancellation } = event;
   const perMinute = rates.perMinute(event);
   return [
@@ -20,6 +20,7 @@ function facts({ t, format, rates }, event) {
     ...['available', 'held', 'booked', 'blocked'].map((name) => fact(t(name), format.number(event[name]))),
     fact(t('soldShare'), format.unit(event.capacity ? event.booked / event.capacity : 0, 'percent')),
     fact(t('soldPerMinute'), perMinute === null ? '–' : format.tenths(perMinute)),
+    fact(t('revenue'), revenues.net(event) === null ? '–' : format.money(revenues.net(event), event.currency)),
     cancellation && fact(t('cancellation'), t('cancellationText', cancellation)),
   ].filter(Boolean);
 }
@@ -43,7 +44,7 @@ function deeds(context, status, current, prices, onDone) {
 }
 
 export function eventView(context, id) {
-  const { t, call, rates } = context;
+  const { t, call, rates, revenues } = context;
   const url = `/v1/events/${encodeURIComponent(id)}`;
   const title = h('h1', { tabindex: '-1' }, t('loading'));
   const known = h('dl', { class: 'facts' });
@@ -87,6 +88,8 @@ export function eventView(context, id) {
         if (hadFocus) buttons.querySelector('button')?.focus();
       }
       running ??= build(event);
+      await revenues.read(call, [event]);
+      if (!stopped) known.replaceChildren(...facts(context, event));
     } catch (error) {
       if (error.status === 404) {
         title.textContent = t('noSuchEvent');

@@ -9,7 +9,7 @@ import { button, field, h } from './dom.js';
 import { eventView } from './event.js';
 import { formatsFor } from './formats.js';
 import { hasLocks, locks } from './locks.js';
-import { overview, Rates } from './overview.js';
+import { overview, Rates, Revenues } from './overview.js';
 import { payments } from './payments.js';
 import { Samples } from './samples.js';
 import { mayBeKey, Session } from './session.js';
@@ -50,6 +50,7 @@ const context = {
   now: session.now,
   samples: new Samples(),
   rates: new Rates(),
+  revenues: new Revenues(),
   get access() { return session.access; },
   fail: (error) => tell(explain(error)),
   ask: (question) => ask({ ...question, explain, t }),

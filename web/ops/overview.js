@@ -6,6 +6,7 @@ import { poll } from './poll.js';
 
 const EVENTS_MS = 5000;
 const RATE_MS = 60_000;
+const REVENUE_MS = 300_000;
 
 // How fast an event sells: what this page saw of its counts during the last minute.
 export class Rates {
@@ -27,7 +28,25 @@ export class Rates {
   }
 }
 
-function eventsTable({ t, format }, rates, onMore) {
+// What the bookings of each event come to.  The server adds it up for every request, so an event is asked about when its bookings
+// have changed, and otherwise now and then, since refunds change it, too.
+export class Revenues {
+  #known = new Map(); // event -> { booked, at, net }
+
+  net({ id }) { return this.#known.get(id)?.net ?? null; }
+
+  // Asks about those of the events that need it.
+  async read(call, events) {
+    for (const { id, booked } of events) {
+      const known = this.#known.get(id);
+      if (known && known.booked === booked && Date.now() - known.at < REVENUE_MS) continue;
+      const { amount, refunded } = await call('GET', `/v1/events/${encodeURIComponent(id)}/revenue`);
+      this.#known.set(id, { booked, at: Date.now(), net: amount - refunded });
+    }
+  }
+}
+
+function eventsTable({ t, format, revenues }, rates, onMore) {
   const number = (name) => ({ title: t(name), kind: 'number', text: (event) => format.number(event[name]) });
   return liveTable({
     caption: t('events'),
@@ -44,12 +63,13 @@ function eventsTable({ t, format }, rates, onMore) {
       number('available'), number('held'), number('booked'), number('blocked'),
       { title: t('soldShare'), kind: 'number', text: ({ booked, capacity }) => format.unit(capacity ? booked / capacity : 0, 'percent') },
       { title: t('soldPerMinute'), kind: 'number', text: (event) => (rates.perMinute(event) === null ? '–' : format.tenths(rates.perMinute(event))) },
+      { title: t('revenue'), kind: 'number', text: (event) => (revenues.net(event) === null ? '–' : format.money(revenues.net(event), event.currency)) },
     ],
   });
 }
 
 export function overview(context) {
-  const { t, call, access, samples, rates } = context;
+  const { t, call, access, samples, rates, revenues } = context;
   let extra = []; // pages after the first, as they were when they were asked for
   let first = { data: [], has_more: false };
   let last = first;
@@ -57,6 +77,8 @@ export function overview(context) {
     try {
       last = await call('GET', `/v1/events?limit=100&cursor=${encodeURIComponent(last.next_cursor)}`);
       extra = [...extra, ...last.data];
+      show();
+      await revenues.read(call, last.data);
       show();
     } catch (error) { context.fail(error); }
   });
@@ -71,6 +93,8 @@ export function overview(context) {
     first = await call('GET', '/v1/events?limit=100');
     if (extra.length === 0) last = first;
     for (const event of first.data) rates.add(event);
+    show();
+    await revenues.read(call, first.data);
     show();
   }
 

@@ -17,8 +17,8 @@ from .streams import SeatMap, Stream
 OPERATIONS = {
     "listEvents": "events.list", "createEvent": "events.create", "getEvent": "events.get",
     "changeEvent": "events.change", "getPlan": "events.plan", "getSeatMap": "events.seats",
-    "getSeat": "events.seat", "getHeat": "events.heat", "streamChanges": "events.stream",
-    "checkPlan": "events.check",
+    "getSeat": "events.seat", "getHeat": "events.heat", "getRevenue": "events.revenue",
+    "streamChanges": "events.stream", "checkPlan": "events.check",
     "blockSeats": "events.block", "unblockSeats": "events.unblock", "closeEvent": "events.close",
     "openEvent": "events.open", "archiveEvent": "events.archive", "cancelEvent": "events.cancel",
     "listHolds": "holds.list", "createHold": "holds.create", "getHold": "holds.get",
@@ -110,6 +110,9 @@ class Events(_Group):
         list all that is wrong."""
         return self._send("/v1/plans/check", {"name": name, "currency": currency,
                                               **_given(**fields)}, timeout)
+
+    def revenue(self, id: str, *, timeout: Seconds = None) -> Resource:
+        return self._get(_path("events", id, "revenue"), timeout)
 
     def stream(self, id: str, *, after: Optional[int] = None) -> Stream:
         """Changes of the event, each once and in order, from now on or from a `seq` on:

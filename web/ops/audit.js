@@ -1,10 +1,12 @@
-// Search in the log of every change (GET /v1/audit).  The address keeps event and seat, so that a search can be shared; a
-// hold's id is a secret and stays in its field.
+// Search in the log of every change, newest first.  The address keeps event and seat, so that a search can be shared; a hold's id is
+// a secret and stays in its field.
 
+import { NewestFirst } from './audit_pages.js';
 import { button, field, h, liveTable } from './dom.js';
+import { eventChoice } from './events_known.js';
 
 // Enough of an id to tell two apart, and not enough to act with.
-export const short = (id) => (id ? `${id.slice(0, id.indexOf('_') + 12)}…` : '–');
+export const short = (id) => (id ? `${id.slice(id.indexOf('_') + 1, id.indexOf('_') + 12)}…` : '–');
 
 // The columns that the log and the history of a seat have in common.
 export function logColumns({ t, format }) {
@@ -14,7 +16,7 @@ export function logColumns({ t, format }) {
     { title: t('time'), kind: 'time', text: ({ at }) => format.exact(at) },
     { title: t('cause'), text: ({ cause }) => t(`cause.${cause}`) },
     { title: t('change'), text: ({ from, to }) => `${status(from)} → ${status(to)}` },
-    { title: t('until'), kind: 'time', text: ({ until }) => (until ? format.exact(until) : '–') },
+    { title: t('until'), kind: 'time', text: ({ until }) => (until ? format.clock(until) : '–') },
     { title: t('actor'), text: ({ actor }) => actor ?? '–' },
     { title: t('fence'), kind: 'number', text: ({ fence }) => (fence === null ? '–' : format.number(fence)) },
   ];
@@ -28,20 +30,19 @@ export function audit(context, query) {
   if (access !== 'admin') {
     return { title: t('audit'), element: h('div', {}, heading, h('p', {}, t('auditNeedsAdmin'))), stop() {} };
   }
-  const event = h('input', { name: 'event', autocomplete: 'off', spellcheck: 'false', list: 'audit-events' });
+  const { control: event, ready } = eventChoice(context, query.get('event'), { on: { change: () => read(true) } });
   const seat = h('input', { name: 'seat', autocomplete: 'off', spellcheck: 'false' });
   const hold = h('input', { name: 'hold', autocomplete: 'off', spellcheck: 'false' });
-  const after = h('input', { name: 'after', type: 'number', min: '0', inputmode: 'numeric' });
-  const known = h('datalist', { id: 'audit-events' });
-  event.value = query.get('event') ?? '';
+  const before = h('input', { name: 'before', type: 'number', min: '1', inputmode: 'numeric' });
   seat.value = query.get('seat') ?? '';
   let rows = [];
-  let search = '';
-  let cursor = null;
+  let pages = null;
+  let asked = 0;
 
   const table = liveTable({
     caption: t('auditRows'),
     empty: t('auditEmpty'),
+    wide: t('wideTable'),
     key: ({ event: of, seq }) => `${of} ${seq}`,
     more: { label: t('more'), onClick: () => read(false) },
     columns: [
@@ -60,34 +61,33 @@ export function audit(context, query) {
   const problem = h('p', { role: 'alert', class: 'problem' });
 
   async function read(anew) {
+    const mine = ++asked;
     problem.textContent = '';
     if (anew) {
-      const fields = [event, seat, hold, after].map(({ name, value }) => [name, value.trim()]).filter(([, value]) => value);
-      if (!event.value.trim() && !hold.value.trim()) {
+      if (!event.value && !hold.value.trim()) {
         problem.textContent = t('auditNeedsEvent');
         return;
       }
-      search = new URLSearchParams([...fields, ['limit', '100']]).toString();
-      cursor = null;
-      const shared = new URLSearchParams(fields.filter(([name]) => name === 'event' || name === 'seat')).toString();
+      pages = new NewestFirst(call, { event: event.value, seat: seat.value.trim(), hold: hold.value.trim(), before: before.value });
+      const shared = new URLSearchParams([event, seat].map(({ name, value }) => [name, value.trim()]).filter(([, value]) => value)).toString();
       history.replaceState(null, '', `#/audit${shared && `?${shared}`}`);
     }
     try {
-      const page = await call('GET', `/v1/audit?${search}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
-      rows = anew ? page.data : [...rows, ...page.data];
-      cursor = page.next_cursor;
+      const found = await pages.next();
+      if (mine !== asked) return;
+      rows = anew ? found : [...rows, ...found];
       table.element.hidden = false;
-      table.show(rows, page.has_more);
+      table.show(rows, pages.hasMore);
       context.tell(t('auditFound', { n: rows.length }));
-    } catch (error) { problem.textContent = context.explain(error); }
+    } catch (error) { if (mine === asked) problem.textContent = context.explain(error); }
   }
 
-  call('GET', '/v1/events?limit=100').then(({ data }) => known.append(...data.map(({ id, name }) => h('option', { value: id }, name))), () => {});
-  if (event.value) read(true);
+  let isStopped = false;
+  ready.then(() => { if (event.value && !isStopped) read(true); }, (error) => { problem.textContent = context.explain(error); });
   const element = h('div', {}, heading, h('p', {}, t('auditWhat')),
     h('form', { class: 'search', role: 'search', on: { submit: (submitted) => { submitted.preventDefault(); read(true); } } },
-      field(t('eventId'), event), known, field(t('seat'), seat), field(t('hold'), hold, t('holdHint')), field(t('afterSeq'), after),
+      field(t('event'), event), field(t('seat'), seat), field(t('hold'), hold, t('holdHint')), field(t('beforeSeq'), before),
       h('button', { type: 'submit', class: 'primary' }, t('search'))),
     problem, table.element);
-  return { title: t('audit'), element, stop() {} };
+  return { title: t('audit'), element, stop() { isStopped = true; asked += 1; } };
 }

@@ -46,14 +46,27 @@ function linesOf(chart, samples, t) {
   }));
 }
 
-// Points for Chart.js.  Where samples are missing, as after a restart, the line is interrupted.
+// Points for Chart.js.  Where nothing was measured, as the time of a commit while nobody bought, the line goes on to the next
+// value; where samples are missing, as after a restart, it is interrupted.
 function pointsOf(at, values, everyMs) {
   const points = [];
   for (let i = 0; i < at.length; i += 1) {
+    const value = values[i] ?? null;
     if (i > 0 && at[i] - at[i - 1] > 3 * everyMs) points.push({ x: at[i - 1] + everyMs, y: null });
-    points.push({ x: at[i], y: values[i] ?? null });
+    if (value !== null) points.push({ x: at[i], y: value });
   }
   return points;
+}
+
+// How many values the longest uninterrupted line has: one alone would be a dot.
+function longest(points) {
+  let most = 0;
+  let n = 0;
+  for (const { y } of points) {
+    n = y === null ? 0 : n + 1;
+    most = Math.max(most, n);
+  }
+  return most;
 }
 
 // A point is seen as part of a line; one between two gaps is drawn by itself.  Most lines have none, and one number for all points
@@ -80,9 +93,10 @@ function figure(chart, { t, format }) {
   const write = (value) => (value === null ? '–' : format.unit(value, chart.unit));
   const canvas = h('canvas', { role: 'img', 'aria-labelledby': id });
   const body = h('tbody');
+  const little = h('p', { class: 'little quiet', hidden: true }, t('chartLittle'));
   const element = h('figure', { class: 'chart', data: { chart: chart.name } },
     h('figcaption', {}, h('h3', { id }, t(`chart.${chart.name}`)), h('p', { class: 'quiet' }, t(`chartNote.${chart.name}`))),
-    h('div', { class: 'plot' }, canvas),
+    h('div', { class: 'plot' }, canvas, little),
     h('table', { class: 'legend' }, h('caption', { class: 'visually-hidden' }, t('chartTable', { chart: t(`chart.${chart.name}`) })),
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, t('line')), h('th', { scope: 'col', class: 'number' }, t('now')),
         h('th', { scope: 'col', class: 'number' }, t('hourMost')))),
@@ -147,8 +161,10 @@ function figure(chart, { t, format }) {
     if (!newest || !isSeen) return;
     const { lines, at, everyMs } = newest;
     newest = null;
-    drawn.data.datasets = lines.map(({ label, values }, i) => {
-      const data = pointsOf(at, values, everyMs);
+    const points = lines.map(({ values }) => pointsOf(at, values, everyMs));
+    little.hidden = points.some((data) => longest(data) > 1);
+    drawn.data.datasets = lines.map(({ label }, i) => {
+      const data = little.hidden ? points[i] : [];
       return { label, data, pointRadius: radiiOf(data), borderDash: DASHES[i % DASHES.length], spanGaps: false };
     });
     const end = at.at(-1) ?? Date.now();

@@ -42,6 +42,20 @@ export const localMoment = (control) => (control.value ? new Date(control.value)
 // A term with what it means, for <dl>.
 export const fact = (term, ...values) => h('div', {}, h('dt', {}, term), h('dd', {}, ...values));
 
+// Shows `note` while the element is wider than its place and has to be scrolled sideways.
+const wide = new WeakMap();
+const sizes = globalThis.ResizeObserver && new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scroll = target.tagName === 'TABLE' ? target.parentElement : target;
+    const note = scroll && wide.get(scroll);
+    if (note) note.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
+  }
+});
+function tellWide(scroll, note) {
+  wide.set(scroll, note);
+  for (const each of [scroll, ...scroll.children]) sizes?.observe(each);
+}
+
 function setCell(cell, content) {
   if (content instanceof Node) cell.replaceChildren(content);
   else if (cell.textContent !== String(content)) cell.textContent = content;
@@ -57,7 +71,8 @@ function setCell(cell, content) {
 //   empty: the sentence that stands for a table without rows.
 //   captionShown: false where a heading above the table says the same.
 //   more: { label, onClick } of the button below, which is there when `show` is told that there are more rows.
-export function liveTable({ caption, captionShown = true, columns, key, empty, more = null }) {
+//   wide: the sentence that stands above a table that is wider than its place.
+export function liveTable({ caption, captionShown = true, columns, key, empty, wide: wideText, more = null }) {
   const body = h('tbody');
   const id = newId('table');
   const nothing = h('p', { class: 'quiet', hidden: true }, empty);
@@ -66,6 +81,8 @@ export function liveTable({ caption, captionShown = true, columns, key, empty, m
     h('thead', {}, h('tr', {}, columns.map(({ title, kind }) => h('th', { scope: 'col', class: kind }, title)))),
     body);
   const scroll = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: '0' }, table);
+  const scrolls = h('p', { class: 'quiet scrolls', hidden: true }, wideText);
+  tellWide(scroll, scrolls);
   const next = more && button(more.label, more.onClick, { hidden: true });
   const known = new Map(); // key -> { tr, cells, marks }
 
@@ -105,5 +122,5 @@ export function liveTable({ caption, captionShown = true, columns, key, empty, m
     nothing.hidden = rows.length > 0;
     if (next) next.hidden = !hasMore;
   }
-  return { element: h('div', { class: 'table' }, scroll, nothing, next), show };
+  return { element: h('div', { class: 'table' }, scrolls, scroll, nothing, next), show };
 }

@@ -64,7 +64,7 @@ function heat(context, event, map, onSeat) {
   const { t, format, call } = context;
   const since = h('p', { class: 'quiet' });
   const table = liveTable({
-    caption: t('hottest'), empty: t('noHeat'), key: ([seat]) => seat,
+    caption: t('hottest'), empty: t('noHeat'), wide: t('wideTable'), key: ([seat]) => seat,
     columns: [
       { title: t('seat'), head: true, mark: ([seat]) => seat, node: ([seat]) => button(seat, () => onSeat(seat), { class: 'link' }) },
       { title: t('refusals'), kind: 'number', text: ([, n]) => format.number(n) },

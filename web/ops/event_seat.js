@@ -42,7 +42,7 @@ export function eventSeat(context, event, onChanged) {
   const sentence = h('p');
   const deeds = h('div', { class: 'buttons' });
   const table = liveTable({
-    caption: t('history'), empty: t('noHistory'), key: ({ seq }) => seq,
+    caption: t('history'), empty: t('noHistory'), wide: t('wideTable'), key: ({ seq }) => seq,
     columns: [...logColumns(context), { title: t('hold'), text: ({ hold }) => short(hold) }, { title: t('booking'), text: ({ booking }) => short(booking) }],
   });
   const pruned = h('p', { class: 'quiet', hidden: true }, t('historyPruned'));

@@ -51,6 +51,7 @@ function eventsTable({ t, format, revenues }, rates, onMore) {
   return liveTable({
     caption: t('events'),
     empty: t('noEvents'),
+    wide: t('wideTable'),
     key: ({ id }) => id,
     more: { label: t('more'), onClick: onMore },
     columns: [

@@ -14,7 +14,7 @@ export function statusList(context, { title, url, statuses, chosen = '', label, 
   let rows = [];
   let pages = 1;
   let cursor = null;
-  const table = liveTable({ caption: title, captionShown: false, empty, key, columns, more: { label: t('more'), onClick: more } });
+  const table = liveTable({ caption: title, captionShown: false, empty, wide: t('wideTable'), key, columns, more: { label: t('more'), onClick: more } });
 
   const query = (extra) => {
     const [base, search] = url.split('?');
@@ -63,7 +63,7 @@ function jobs(context) {
   const { t, format, call, samples, access } = context;
   if (access !== 'admin') return { element: h('p', { class: 'quiet' }, t('jobsNeedAdmin')), stop() {} };
   const table = liveTable({
-    caption: t('jobs'), captionShown: false, empty: t('noJobs'), key: ({ kind }) => kind,
+    caption: t('jobs'), captionShown: false, empty: t('noJobs'), wide: t('wideTable'), key: ({ kind }) => kind,
     columns: [
       { title: t('kind'), head: true, text: ({ kind }) => kind },
       { title: t('waiting'), kind: 'number', text: ({ n }) => (n === null ? '–' : format.number(n)) },

@@ -279,6 +279,11 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     const { page } = await open(event);
     await act(page, page.getByRole('button', { name: 'Cancel event …' }), 'Cancel event and refund everyone',
       (dialog) => dialog.getByText('(1 place is booked now)').waitFor());
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('alert').filter({ hasText: 'This is not the name of the event.' }).waitFor();
+    assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'open');
+    await dialog.getByLabel('Type the name of the event').fill('Storm');
+    await dialog.getByRole('button', { name: 'Cancel event and refund everyone' }).click();
     await told(page, 'Storm is cancelled; its bookings are being cancelled and refunded.');
     await page.getByText(/^Bookings cancelled: 1, left: 0\./).waitFor();
     assert.deepEqual(page.complaints, []);

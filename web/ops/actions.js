@@ -36,8 +36,21 @@ const eventAction = (name, verb, danger) => (context, event) => perform(context,
 });
 export const closeEvent = eventAction('close', 'close', false);
 export const openEvent = eventAction('open', 'open', false);
-export const archiveEvent = eventAction('archive', 'archive', true);
-export const cancelEvent = eventAction('cancelEvent', 'cancel', true);
+export const archiveEvent = eventAction('archive', 'archive', false);
+
+// Everybody's bookings end with an event, so its name has to be typed.
+export function cancelEvent(context, event) {
+  const { t, call } = context;
+  const typed = h('input', { name: 'typed', autocomplete: 'off', spellcheck: 'false' });
+  return perform(context, 'cancelEvent', { name: event.name, n: event.booked ?? 0 }, {
+    danger: true,
+    fields: [field(t('typeName'), typed, event.name)],
+    async send(key) {
+      if (typed.value.trim() !== event.name.trim()) throw new Error(t('otherName'));
+      await call('POST', path('events', event.id, 'cancel'), { key, body: {} });
+    },
+  });
+}
 
 // The terms that the dialog offers: { name, control, read(control) }, where `read` gives the value of the API.
 function termFields(t, event) {

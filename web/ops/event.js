@@ -26,7 +26,7 @@ function facts({ t, format, rates, revenues }, event) {
 }
 
 // The buttons for an event of this status; what a seller may not do is said.  `current()` is the event and `prices()` what its
-// places cost, as they are when a button is pressed.
+// places cost, as they are when a button is pressed.  To cancel it is apart; see cancelling().
 function deeds(context, status, current, prices, onDone) {
   const { t, access } = context;
   const act = (label, work, danger) => button(label, async () => await work(context, current()) && onDone(), { class: danger ? 'danger' : null });
@@ -37,21 +37,28 @@ function deeds(context, status, current, prices, onDone) {
     !ended && act(t('blockPlaces'), blockPlaces),
     !ended && act(t('unblockPlaces'), unblockPlaces),
     access === 'admin' && !ended && act(t('changeTerms'), (_, event) => changeTerms(context, event, prices())),
-    access === 'admin' && status !== 'archived' && act(t('archive'), archiveEvent, true),
-    access === 'admin' && !ended && act(t('cancelEvent'), cancelEvent, true),
+    access === 'admin' && status !== 'archived' && act(t('archive'), archiveEvent),
     access !== 'admin' && h('p', { class: 'quiet' }, t('eventNeedsAdmin')),
   ].filter(Boolean);
 }
 
+// What ends an event for its buyers stands below everything else.
+function cancelling(context, current, onDone) {
+  const { t } = context;
+  return h('section', { class: 'panel ending' }, h('h2', {}, t('endOfEvent')), h('p', {}, t('endOfEventWhat')),
+    button(t('cancelEvent'), async () => await cancelEvent(context, current()) && onDone(), { class: 'danger' }));
+}
+
 export function eventView(context, id) {
-  const { t, call, rates, revenues } = context;
+  const { t, call, rates, revenues, access } = context;
   const url = `/v1/events/${encodeURIComponent(id)}`;
   const title = h('h1', { tabindex: '-1' }, t('loading'));
   const known = h('dl', { class: 'facts' });
   const buttons = h('div', { class: 'buttons' });
   const problem = h('p', { role: 'alert', class: 'problem' });
   const parts = h('div');
-  const element = h('div', {}, h('p', {}, h('a', { href: '#/' }, t('backToEvents'))), title, problem, known, buttons, parts);
+  const ending = h('div');
+  const element = h('div', {}, h('p', {}, h('a', { href: '#/' }, t('backToEvents'))), title, problem, known, buttons, parts, ending);
   let running = null; // the parts below, made when the event is known
   let current = null; // the event as it was last read
   let offered = null; // for which status the buttons are
@@ -85,6 +92,8 @@ export function eventView(context, id) {
         offered = event.status;
         const hadFocus = buttons.contains(document.activeElement);
         buttons.replaceChildren(...deeds(context, event.status, () => current, () => running?.map.prices ?? {}, () => polling.again()));
+        const mayCancel = access === 'admin' && !['archived', 'cancelled'].includes(event.status);
+        ending.replaceChildren(...(mayCancel ? [cancelling(context, () => current, () => polling.again())] : []));
         if (hadFocus) buttons.querySelector('button')?.focus();
       }
       running ??= build(event);

@@ -1,4 +1,5 @@
-// An event on the operator's page: its map through time, the heat of the fight, a seat's history, and what can be done.
+// An event on the operator's page: how it is created and copied, its map through time, the heat of the fight, a seat's history, and what
+// can be done.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -6,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { axe, openBrowser } from '../support/browser.mjs';
 import { openOps } from '../support/ops_page.mjs';
 import { sell } from '../support/payments.mjs';
+import { gridPlan } from '../support/plans.mjs';
 import { mapOf, reap, Server, sleep, until } from '../support/server.mjs';
 
 // A moment as the value of a field of type datetime-local: browsers write it as short as possible.
@@ -286,6 +288,115 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await dialog.getByRole('button', { name: 'Cancel event and refund everyone' }).click();
     await told(page, 'Storm is cancelled; its bookings are being cancelled and refunded.');
     await page.getByText(/^Bookings cancelled: 1, left: 0\./).waitFor();
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
+
+  // ---- a new event ----
+
+  const group = (page, name) => page.getByRole('group', { name, exact: true });
+  const create = (page) => page.getByRole('button', { name: 'Create an event' });
+  const complaints = (page) => page.locator('.complaints li');
+  const newest = async () => server.read(`/v1/events/${(await server.read('/v1/events?limit=1')).data[0].id}`);
+  // Every view has to fit these screens, in light and in dark.
+  async function fits(page) {
+    for (const [width, height, colorScheme] of [[1280, 800, 'light'], [768, 1024, null], [390, 844, 'dark']]) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme });
+      if (colorScheme) assert.deepEqual(await axe(page), [], `${width}, ${colorScheme}`);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${width}: it is not wider than the screen`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.emulateMedia({ colorScheme: null });
+  }
+
+  it('a new event is drawn and checked while its form is filled in, and created when all is right', async () => {
+    const page = await openOps(browser, server, '#/');
+    await page.getByRole('link', { name: 'Create an event' }).click();
+    await create(page).click();
+    await page.getByRole('heading', { name: /things are not right yet$/ }).waitFor();
+    const texts = await complaints(page).allTextContents();
+    for (const path of ['name', 'currency', 'sections[0].name']) assert.ok(texts.some((text) => text.startsWith(`${path} is required`)), `${path}: ${texts}`);
+    assert.equal(await page.getByLabel('Name', { exact: true }).getAttribute('aria-invalid'), 'true');
+    await fits(page);
+    await complaints(page).getByRole('button', { name: /^currency / }).click();
+    assert.equal(await page.evaluate(() => document.activeElement.name), 'currency');
+    await page.keyboard.type('eur');
+    await page.getByLabel('Name', { exact: true }).fill('Recital');
+    await page.getByLabel('Time zone').fill('America/New_York');
+    await page.getByLabel('Starts').fill('2040-07-31T20:00');
+    await page.getByText('As clocks show it there (America/New_York).').first().waitFor();
+    for (const [label, value] of [['Section', 'Stalls'], ['Price', '12,50'], ['Rows', '2'], ['Seats in each row', '4']]) await group(page, 'Section 1').getByLabel(label, { exact: true }).fill(value);
+    await page.getByRole('button', { name: 'Add an area' }).click();
+    for (const [label, value] of [['Area', 'Floor'], ['Price', 'ten'], ['Places', '50']]) await group(page, 'Area 1').getByLabel(label, { exact: true }).fill(value);
+    await page.keyboard.press('Tab');
+    await complaints(page).getByRole('button', { name: /^areas\[0\]\.price must be an integer/ }).waitFor();
+    await group(page, 'Area 1').getByLabel('Price').fill('10');
+    await page.keyboard.press('Tab');
+    await page.getByText('58 places, of which 8 have a number.').waitFor();
+    assert.equal(await page.locator('[aria-invalid]').count(), 0);
+    const map = page.locator('holdfast-seats');
+    assert.deepEqual(await map.evaluate((element) => [element.plan.sections, element.seat('Stalls-B-4').price, element.areas]),
+      [[{ name: 'Stalls' }], 1250, [{ name: 'Floor', price: 1000, capacity: 50, available: 50 }]]);
+    await create(page).click();
+    await told(page, 'Recital is created and on sale.');
+    await page.getByRole('heading', { name: 'Recital' }).waitFor();
+    const { name, currency, timezone, starts_at: starts, sections, areas } = await newest();
+    assert.deepEqual([name, currency, timezone, starts], ['Recital', 'eur', 'America/New_York', '2040-07-31T20:00:00.000-04:00']);
+    assert.deepEqual([sections, areas], [[{ name: 'Stalls', price: 1250, rows: 2, seats_per_row: 4 }], [{ name: 'Floor', price: 1000, capacity: 50 }]]);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
+
+  it('a plan from a file is drawn with its mistakes marked, nothing is created until they are gone, and an event is copied whole', async () => {
+    const plan = gridPlan({ rows: 2, seats: 4 });
+    plan.zones.push({ position: { x: 0, y: 0 }, rows: [], areas: [{ shape: 'rectangle', position: { x: 24, y: 90 }, rectangle: { width: 80, height: 20 }, uuid: 'floor-1', text: { text: 'Floor', position: { x: 40, y: 10 } } }] });
+    const broken = structuredClone(plan);
+    broken.zones[0].rows[0].seats[1].category = 'Standing';
+    delete broken.zones[0].rows[1].seats[2].seat_guid;
+    const before = (await server.read('/v1/events?limit=100')).data.length;
+    const page = await openOps(browser, server, '#/create');
+    const upload = (json) => page.getByLabel('File with the plan').setInputFiles({ name: 'hall.json', mimeType: 'application/json', buffer: Buffer.from(json) });
+    await page.getByLabel('A plan, from a file or another event').check();
+    await upload('no JSON');
+    await page.getByRole('alert').filter({ hasText: 'This file is no JSON.' }).waitFor();
+    await upload(JSON.stringify(broken));
+    const map = page.locator('holdfast-seats');
+    await page.getByText('Seats in a strong colour are those').waitFor();
+    assert.deepEqual((await complaints(page).allTextContents()).filter((text) => text.startsWith('plan')).map((text) => text.split(' ')[0]),
+      ['plan.zones[0].rows[0].seats[1].category', 'plan.zones[0].rows[1].seats[2].seat_guid']);
+    assert.equal(await map.evaluate((element) => element.paint), 'heat');
+    await complaints(page).getByRole('button', { name: /seats\[2\]/ }).click();
+    await fits(page);
+    const { x, y } = await map.evaluate((element) => { element.scrollIntoView(); return element.seatPosition('zones[0].rows[0].seats[1]'); });
+    await page.mouse.click(x, y);
+    await told(page, 'plan.zones[0].rows[0].seats[1].category is no category of the plan');
+    await page.getByLabel('Name', { exact: true }).fill('Grid');
+    await page.getByLabel('Currency').fill('eur');
+    await upload(JSON.stringify(plan));
+    await page.getByText('The plan is that of hall.json.').waitFor();
+    await page.getByLabel('Price of Stalls').fill('20');
+    await page.getByRole('button', { name: 'Add an area' }).click();
+    for (const [label, value] of [['Area', 'Floor'], ['Price', '10'], ['Places', '5']]) await group(page, 'Area 1').getByLabel(label, { exact: true }).fill(value);
+    await group(page, 'Area 1').getByLabel('Where it is on the plan').selectOption('floor-1');
+    await page.getByLabel('Wheelchair places').fill('z1r1s1');
+    await page.keyboard.press('Tab');
+    await page.getByText('13 places, of which 8 have a number.').waitFor();
+    assert.equal(await map.evaluate((element) => element.paint), 'status');
+    assert.equal((await server.read('/v1/events?limit=100')).data.length, before);
+    await create(page).click();
+    await told(page, 'Grid is created and on sale.');
+    const made = await newest();
+    assert.deepEqual([made.prices, made.accessible, made.areas], [{ Stalls: 2000 }, ['z1r1s1'], [{ name: 'Floor', price: 1000, capacity: 5, plan_area: 'floor-1' }]]);
+    await page.getByRole('link', { name: 'Copy …' }).click();
+    await page.getByText('13 places, of which 8 have a number.').waitFor();
+    assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Copy of Grid');
+    await create(page).click();
+    await told(page, 'Copy of Grid is created and on sale.');
+    const copy = await newest();
+    const [one, other] = [await server.read(`/v1/events/${made.id}/plan`), await server.read(`/v1/events/${copy.id}/plan`)];
+    assert.deepEqual({ ...other, event: made.id }, one);
+    assert.deepEqual([copy.prices, copy.accessible, copy.focus, copy.areas], [made.prices, made.accessible, made.focus, made.areas]);
     assert.deepEqual(page.complaints, []);
     await page.done();
   });

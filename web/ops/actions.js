@@ -3,6 +3,7 @@
 
 import { fromWall, venueZone, wallText } from '../lib/venue_time.js';
 import { field, h, localMoment, localText } from './dom.js';
+import { minorUnits } from './formats.js';
 
 const path = (...segments) => `/v1/${segments.map(encodeURIComponent).join('/')}`;
 
@@ -19,13 +20,6 @@ async function perform(context, name, values, { fields = [], danger = false, sen
   });
   if (told !== null) tell(told);
   return told !== null;
-}
-
-// An amount as people write it, in the currency's smallest unit; NaN if it is none.
-function minorUnits(text, digits) {
-  const match = /^\s*(\d+)(?:[.,](\d+))?\s*$/.exec(text);
-  if (!match || (match[2] ?? '').length > digits) return NaN;
-  return Number(match[1] + (match[2] ?? '').padEnd(digits, '0'));
 }
 
 // ---- events ----
@@ -52,21 +46,23 @@ export function cancelEvent(context, event) {
   });
 }
 
-// The terms that the dialog offers: { name, control, read(control) }, where `read` gives the value of the API.
-function termFields(t, event) {
+// The terms that people fill in: { name, control, read(control), before, element }, where `read` gives the value of the API.
+export function termFields(t, event) {
   const zone = venueZone(event);
+  const hintOf = (at) => (at ? t('timeThere', { zone: at }) : t('timeHere'));
   const text = (name, most = '255') => ({ name, control: h('input', { name, maxlength: most, autocomplete: 'off', value: event[name] }), read: ({ value: now }) => now.trim() || null });
   const timezone = text('timezone', '64');
   // At the venue: in the zone that the dialog says when it is sent.
   const timeThere = (name) => ({
     name, control: h('input', { name, type: 'datetime-local', step: '1', value: event[name] && wallText(Date.parse(event[name]), zone) }),
-    hint: zone && t('timeThere', { zone }), read: ({ value: now }) => (now ? fromWall(now, venueZone({ ...event, timezone: timezone.read(timezone.control) })) : null),
+    hint: hintOf(zone), isThere: true, read: ({ value: now }) => (now ? fromWall(now, zoneNow()) : null),
   });
+  const zoneNow = () => venueZone({ ...event, timezone: timezone.read(timezone.control) });
   const time = (name, value) => ({
     name, control: h('input', { name, type: 'datetime-local', step: '1', value: value && localText(Date.parse(value)).slice(0, 19) }),
-    read: (control) => (localMoment(control) === null ? null : new Date(localMoment(control)).toISOString()),
+    hint: t('timeHere'), read: (control) => (localMoment(control) === null ? null : new Date(localMoment(control)).toISOString()),
   });
-  return [
+  const terms = [
     text('name'), text('venue'), text('venue_address'), timezone, timeThere('starts_at'), timeThere('doors_at'),
     time('sales_open_at', event.sales_open_at), time('sales_close_at', event.sales_close_at), text('image', '2000'),
     { ...text('description'), control: h('textarea', { name: 'description', rows: '4', maxlength: '2000' }, event.description ?? '') },
@@ -75,6 +71,10 @@ function termFields(t, event) {
       read: (control) => Number(control.value),
     },
   ].map((term) => ({ ...term, before: term.control.value, element: field(t(`term.${term.name}`), term.control, term.hint) }));
+  timezone.control.addEventListener('input', () => {
+    for (const { element } of terms.filter(({ isThere }) => isThere)) element.querySelector('small').textContent = hintOf(zoneNow());
+  });
+  return terms;
 }
 
 // Changes the terms of an event: only what the reader changed is sent.  `prices` are those of now, by name.

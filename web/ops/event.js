@@ -31,12 +31,15 @@ function deeds(context, status, current, prices, onDone) {
   const { t, access } = context;
   const act = (label, work, danger) => button(label, async () => await work(context, current()) && onDone(), { class: danger ? 'danger' : null });
   const ended = ['archived', 'cancelled'].includes(status);
+  const link = (label, part) => h('a', { class: 'button', href: `#/${part}` }, label);
+  const id = encodeURIComponent(current().id);
   return [
     status === 'open' && act(t('closeSales'), closeEvent),
     status === 'closed' && act(t('openSales'), openEvent),
     !ended && act(t('blockPlaces'), blockPlaces),
     !ended && act(t('unblockPlaces'), unblockPlaces),
     access === 'admin' && !ended && act(t('changeTerms'), (_, event) => changeTerms(context, event, prices())),
+    access === 'admin' && link(t('copyEvent'), `create?copy=${id}`),
     access === 'admin' && status !== 'archived' && act(t('archive'), archiveEvent),
     access !== 'admin' && h('p', { class: 'quiet' }, t('eventNeedsAdmin')),
   ].filter(Boolean);

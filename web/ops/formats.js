@@ -5,6 +5,13 @@ import { venueText, venueTime, venueZone } from '../lib/venue_time.js';
 
 const BRIEF = { dateStyle: 'medium', timeStyle: 'short' };
 
+// An amount as people write it, in the currency's smallest unit; NaN if it is none.
+export function minorUnits(text, digits) {
+  const match = /^\s*(\d+)(?:[.,](\d+))?\s*$/.exec(text);
+  if (!match || (match[2] ?? '').length > digits) return NaN;
+  return Number(match[1] + (match[2] ?? '').padEnd(digits, '0'));
+}
+
 // The functions below, bound to a language.  What Intl makes is costly to make and cheap to use, so each is made once.
 export function formatsFor(lang, t) {
   const whole = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });

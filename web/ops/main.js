@@ -4,6 +4,7 @@
 import { language, words } from '../texts.js';
 import { Problem, Unreachable } from '../lib/api.js';
 import { audit } from './audit.js';
+import { createEvent } from './create.js';
 import { ask } from './dialog.js';
 import { button, field, h } from './dom.js';
 import { eventView } from './event.js';
@@ -80,6 +81,7 @@ function viewFor(hash) {
   const [path, search] = hash.replace(/^#/, '').split('?');
   const [, name, id] = path.split('/');
   if (name === 'events' && id) return eventView(context, decodeURIComponent(id));
+  if (name === 'create') return createEvent(context, new URLSearchParams(search));
   if (name === 'payments') return payments(context);
   if (name === 'audit') return audit(context, new URLSearchParams(search));
   if (name === 'locks' && withLocks) return locks(context);
@@ -100,7 +102,7 @@ function show({ focus = false } = {}) {
   at('content').replaceChildren(shown.element);
   const here = `#/${location.hash.replace(/^#\//, '').split(/[/?]/)[0]}`;
   for (const link of at('views').querySelectorAll('a')) {
-    if (link.getAttribute('href') === (here === '#/events' ? '#/' : here)) link.setAttribute('aria-current', 'page');
+    if (link.getAttribute('href') === (['#/events', '#/create'].includes(here) ? '#/' : here)) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
   if (focus) shown.element.querySelector('h1')?.focus();

@@ -101,6 +101,7 @@ export function overview(context) {
 
   const element = h('div', {},
     h('h1', { tabindex: '-1' }, t('overview')),
+    access === 'admin' ? h('p', {}, h('a', { class: 'button primary', href: '#/create' }, t('createEvent'))) : null,
     h('section', {}, h('h2', { class: 'visually-hidden' }, t('events')), table.element),
     h('section', {}, h('h2', {}, t('lastHour')),
       charts ? charts.element : h('p', { class: 'quiet' }, t('chartsNeedAdmin'))));

@@ -627,6 +627,18 @@ export class HoldfastSeats extends HTMLElement {
     this.#ask();
   }
 
+  // Draws a plan that no event has yet: a document as GET /v1/events/{e}/plan answers it, with a snapshot.
+  showPlan(document, snapshot) {
+    const plan = new Plan(document);
+    this.#stop();
+    this.#life = new AbortController();
+    this.#holder = new Holder(this.server, '', { changed() {} });
+    labelShell(this.#shell, words('seats', this.#lang));
+    this.#open(plan, document, this.#life);
+    this.#takeSnapshot(snapshot);
+    this.#fate.resolve(this);
+  }
+
   // Stops following and draws this snapshot, such as one of the past; null returns to the present.
   showMap(snapshot) {
     if (!this.#plan) return;

@@ -87,6 +87,15 @@ describe('on a server with keys', { concurrency: 1 }, () => {
     await page.getByText('Archiving and cancelling an event, and ending other people’s holds, need an admin’s key.').waitFor();
     await page.getByRole('button', { name: 'Close sales …' }).waitFor();
     assert.equal(await page.getByRole('button', { name: 'Cancel event …' }).count(), 0);
+    await page.getByRole('link', { name: 'Sell at the counter' }).click();
+    await page.getByText('The best seats there are').click();
+    await page.getByRole('button', { name: 'Hold the best seats' }).click();
+    await page.getByRole('button', { name: 'Confirm the sale' }).click();
+    await heading(page, 'Sold').waitFor();
+    await page.getByRole('button', { name: 'Next customer' }).click();
+    await heading(page, 'Choose places').waitFor();
+    await page.goto(urlOf(server, '/ops#/create'));
+    await page.getByText('Creating an event needs an admin’s key.').waitFor();
     assert.equal(await page.getByRole('alert').filter({ hasText: /\S/ }).count(), 0, 'nothing of it is an error');
     assert.deepEqual(page.complaints, []);
     await page.done();

@@ -1,5 +1,5 @@
-// An event on the operator's page: how it is created and copied, its map through time, the heat of the fight, a seat's history, and what
-// can be done.
+// An event on the operator's page: how it is created and copied, its map through time, the heat of the fight, a seat's history, what
+// can be done, and the counter.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -397,6 +397,82 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     const [one, other] = [await server.read(`/v1/events/${made.id}/plan`), await server.read(`/v1/events/${copy.id}/plan`)];
     assert.deepEqual({ ...other, event: made.id }, one);
     assert.deepEqual([copy.prices, copy.accessible, copy.focus, copy.areas], [made.prices, made.accessible, made.focus, made.areas]);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
+
+  // ---- the counter ----
+
+  it('at the counter places are chosen, held, sold with a reference, printed, and given back by undoing the sale', async () => {
+    const event = await server.createEvent({ name: 'Gala', starts_at: '2040-01-01T20:00:00Z', areas: [{ name: 'Floor', price: 500, capacity: 50 }] });
+    const page = await openOps(browser, server, `#/events/${event.id}`);
+    await page.getByRole('link', { name: 'Sell at the counter' }).click();
+    await page.getByRole('heading', { name: 'Counter: Gala' }).waitFor();
+    const map = page.locator('.counter holdfast-seats');
+    await page.getByRole('heading', { name: 'Choose places' }).waitFor();
+    await map.evaluate((element) => element.scrollIntoView());
+    const { x, y } = await map.evaluate((element) => element.seatPosition('S-A-5'));
+    await page.mouse.click(x, y);
+    const chosen = page.getByRole('list', { name: 'Chosen places' }).getByRole('listitem');
+    await chosen.first().waitFor();
+    await map.evaluate((element) => { element.select('S-A-6'); element.select('S-A-7'); });
+    await page.getByRole('button', { name: /^Remove .*seat 7$/ }).click();
+    await page.getByLabel('Floor, $5.00 each').fill('2');
+    await page.getByLabel('Customer').fill('Ann');
+    await page.getByText('4 places: $30.00').waitFor();
+    assert.deepEqual(await chosen.allTextContents(), ['S, row A, seat 5$10.00✕', 'S, row A, seat 6$10.00✕']);
+    await fits(page);
+    await page.getByRole('button', { name: 'Hold these places' }).click();
+    await page.getByRole('heading', { name: 'Take $30.00' }).waitFor();
+    await page.getByText(/^The places are kept for [78]:\d\d$/).waitFor();
+    await shows(map, { 'S-A-5': 'h', 'S-A-6': 'h', 'S-A-7': '.' });
+    await page.getByRole('link', { name: 'Back to the event' }).click();
+    await page.getByRole('link', { name: 'Sell at the counter' }).click();
+    await page.getByRole('heading', { name: 'Take $30.00' }).waitFor();
+    await page.getByLabel('Received in USD').fill('50');
+    await page.getByText('Change: $20.00').waitFor();
+    await page.getByLabel('Reference').fill('till-1');
+    await fits(page);
+    await page.getByRole('button', { name: 'Confirm the sale' }).click();
+    await page.getByRole('heading', { name: 'Sold' }).waitFor();
+    const [booking] = (await server.read(`/v1/bookings?event=${event.id}&reference=till-1`)).data;
+    assert.deepEqual([booking.status, booking.amount, booking.owner, booking.seats, booking.areas], ['confirmed', 3000, 'Ann', ['S-A-5', 'S-A-6'], { Floor: 2 }]);
+    await page.getByText(booking.number).waitFor();
+    await fits(page);
+    await page.emulateMedia({ media: 'print' });
+    for (const [what, isSeen] of [[page.getByText(booking.number), true], [page.getByText('S, row A, seat 5'), true], [page.getByRole('button', { name: 'Print' }), false], [page.getByRole('link', { name: 'Payments' }), false], [map, false]]) {
+      assert.equal(await what.isVisible(), isSeen);
+    }
+    await page.emulateMedia({ media: null });
+    assert.equal(await page.evaluate((ids) => ids.some((id) => document.body.innerText.includes(id)), [booking.id, booking.hold]), false, 'ids of holds and bookings are secrets');
+    await act(page, page.getByRole('button', { name: 'Undo …' }), 'Cancel booking', (dialog) => dialog.getByLabel('Reason').fill('wrong evening'));
+    await told(page, /is cancelled\.$/);
+    await page.getByRole('heading', { name: 'Choose places' }).waitFor();
+    await shows(map, { 'S-A-5': '.', 'S-A-6': '.' });
+    await page.getByText('The best seats there are').click();
+    await page.getByLabel('How many').fill('3');
+    await page.getByRole('button', { name: 'Hold the best seats' }).click();
+    await page.getByRole('heading', { name: 'Take $30.00' }).waitFor();
+    await page.getByRole('button', { name: 'Give the places back' }).click();
+    await told(page, 'The places are free again.');
+    assert.deepEqual((await server.read(`/v1/holds?event=${event.id}&status=active`)).data, []);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
+
+  it('at the counter a seat that somebody else took meanwhile is named, and the others stay chosen', async () => {
+    const event = await server.createEvent();
+    const page = await openOps(browser, server, `#/events/${event.id}/sell`);
+    const map = page.locator('.counter holdfast-seats');
+    await page.getByRole('heading', { name: 'Choose places' }).waitFor();
+    await page.route('**/v1/holds', async (route) => {
+      if (route.request().method() === 'POST') await server.grant(event, 'S-A-1');
+      await route.continue();
+    });
+    await map.evaluate((element) => { element.select('S-A-1'); element.select('S-A-2'); });
+    await page.getByRole('button', { name: 'Hold these places' }).click();
+    await page.getByRole('alert').filter({ hasText: 'S-A-1' }).waitFor();
+    await until('the other is chosen', () => map.evaluate((element) => element.selection.join() === 'S-A-2'));
     assert.deepEqual(page.complaints, []);
     await page.done();
   });

@@ -34,6 +34,7 @@ function deeds(context, status, current, prices, onDone) {
   const link = (label, part) => h('a', { class: 'button', href: `#/${part}` }, label);
   const id = encodeURIComponent(current().id);
   return [
+    status === 'open' && link(t('sellAtCounter'), `events/${id}/sell`),
     status === 'open' && act(t('closeSales'), closeEvent),
     status === 'closed' && act(t('openSales'), openEvent),
     !ended && act(t('blockPlaces'), blockPlaces),

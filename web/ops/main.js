@@ -4,6 +4,7 @@
 import { language, words } from '../texts.js';
 import { Problem, Unreachable } from '../lib/api.js';
 import { audit } from './audit.js';
+import { counter } from './counter.js';
 import { createEvent } from './create.js';
 import { ask } from './dialog.js';
 import { button, field, h } from './dom.js';
@@ -52,6 +53,7 @@ const context = {
   samples: new Samples(),
   rates: new Rates(),
   revenues: new Revenues(),
+  sales: new Map(), // event -> what is being sold at the counter; see counter.js
   get access() { return session.access; },
   fail: (error) => tell(explain(error)),
   ask: (question) => ask({ ...question, explain, t }),
@@ -79,7 +81,8 @@ const VIEWS = [['#/', 'overview'], ['#/payments', 'payments'], ['#/audit', 'audi
 
 function viewFor(hash) {
   const [path, search] = hash.replace(/^#/, '').split('?');
-  const [, name, id] = path.split('/');
+  const [, name, id, part] = path.split('/');
+  if (name === 'events' && id && part === 'sell') return counter(context, decodeURIComponent(id));
   if (name === 'events' && id) return eventView(context, decodeURIComponent(id));
   if (name === 'create') return createEvent(context, new URLSearchParams(search));
   if (name === 'payments') return payments(context);

@@ -460,6 +460,50 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await page.done();
   });
 
+  it('ticket types are created with an event, changed with its terms, and chosen at the counter', async () => {
+    const page = await openOps(browser, server, '#/create');
+    await page.getByLabel('Name', { exact: true }).fill('Typed');
+    await page.getByLabel('Currency').fill('usd');
+    for (const [label, value] of [['Section', 'S'], ['Price', '10'], ['Rows', '1'], ['Seats in each row', '4']]) await group(page, 'Section 1').getByLabel(label, { exact: true }).fill(value);
+    await page.getByRole('button', { name: 'Add an area' }).click();
+    for (const [label, value] of [['Area', 'Floor'], ['Price', '8'], ['Places', '50']]) await group(page, 'Area 1').getByLabel(label, { exact: true }).fill(value);
+    for (const [n, id, name, prices] of [[1, 'full', 'Full', ''], [2, 'reduced', 'Reduced', 'S = 6.50; Nowhere = 1']]) {
+      await page.getByRole('button', { name: 'Add a ticket type' }).click();
+      for (const [label, value] of [['Short name', id], ['Name', name], ['Prices of its own', prices]]) await group(page, `Ticket type ${n}`).getByLabel(label, { exact: true }).fill(value);
+    }
+    await create(page).click();
+    await complaints(page).getByRole('button', { name: /^types\[1\]\.prices\.Nowhere/ }).click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('S = 6.50');
+    await create(page).click();
+    await told(page, 'Typed is created and on sale.');
+    const event = await newest();
+    assert.deepEqual(event.types, [{ id: 'full', name: 'Full', prices: {} }, { id: 'reduced', name: 'Reduced', prices: { S: 650 } }]);
+    await act(page, page.getByRole('button', { name: 'Change terms …' }), 'Change terms', async (dialog) => {
+      assert.equal(await dialog.getByRole('button', { name: 'Remove' }).count(), 0, 'types are only added');
+      await dialog.getByRole('group', { name: 'Ticket type 2', exact: true }).getByLabel('Prices of its own').fill('Floor = 4');
+    });
+    await told(page, 'The terms of Typed are changed.');
+    assert.deepEqual((await server.read(`/v1/events/${event.id}`)).types[1], { id: 'reduced', name: 'Reduced', prices: { Floor: 400 } });
+    await page.getByRole('link', { name: 'Sell at the counter' }).click();
+    await page.getByRole('heading', { name: 'Choose places' }).waitFor();
+    await page.locator('.counter holdfast-seats').evaluate((element) => { element.select('S-A-1'); element.select('S-A-2'); });
+    await page.getByLabel('Ticket type of S, row A, seat 2').selectOption('Reduced');
+    await page.getByLabel('Floor, Full, $8.00 each').fill('1');
+    await page.getByLabel('Floor, Reduced, $4.00 each').fill('2');
+    await page.getByText('5 places: $36.00').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await page.getByRole('button', { name: 'Hold these places' }).click();
+    await page.getByRole('heading', { name: 'Take $36.00' }).waitFor();
+    assert.deepEqual(await page.getByRole('list', { name: 'Places' }).getByRole('listitem').allTextContents(),
+      ['S, row A, seat 1, Full$10.00', 'S, row A, seat 2, Reduced$10.00', '1 place in Floor, Full$8.00', '2 places in Floor, Reduced$8.00']);
+    await page.getByRole('button', { name: 'Confirm the sale' }).click();
+    await page.getByRole('heading', { name: 'Sold' }).waitFor();
+    assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data[0].amount, 3600);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
+
   it('at the counter a seat that somebody else took meanwhile is named, and the others stay chosen', async () => {
     const event = await server.createEvent();
     const page = await openOps(browser, server, `#/events/${event.id}/sell`);

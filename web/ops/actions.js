@@ -2,6 +2,7 @@
 // it with an Idempotency-Key, tells what happened, and resolves to true if it was done.
 
 import { fromWall, venueZone, wallText } from '../lib/venue_time.js';
+import { typeRows } from './layout_form.js';
 import { field, h, localMoment, localText } from './dom.js';
 import { minorUnits } from './formats.js';
 
@@ -87,13 +88,19 @@ export function changeTerms(context, event, prices) {
     return { name, control, before: control.value, element: field(t('priceOf', { name, currency: event.currency.toUpperCase() }), control) };
   });
   const changed = ({ control, before }) => control.value !== before;
+  const types = typeRows(t, { digits: () => digits, types: event.types ?? [], least: event.types?.length ?? 0 });
+  const typesBefore = new Map(types.read().map((type) => [type.id, type]));
+  // Types that are new or differ.  A price that is not there any more is that of the category again.
+  const changedTypes = () => types.read().filter((type) => JSON.stringify(type) !== JSON.stringify(typesBefore.get(type.id)))
+    .map((type) => ({ ...type, prices: { ...Object.fromEntries(Object.keys(typesBefore.get(type.id)?.prices ?? {}).map((name) => [name, null])), ...type.prices } }));
   return perform(context, 'terms', { name: event.name }, {
-    fields: [...terms, ...costs].map(({ element }) => element),
+    fields: [...terms, ...costs, types].map(({ element }) => element),
     async send(key) {
       const body = Object.fromEntries(terms.filter(changed).map(({ name, control, read }) => [name, read(control)]));
       const priced = costs.filter(changed).map(({ name, control }) => [name, minorUnits(control.value, digits)]);
       if (priced.some(([, amount]) => Number.isNaN(amount))) throw new Error(t('badAmount'));
       if (priced.length) body.prices = Object.fromEntries(priced);
+      if (changedTypes().length) body.types = changedTypes();
       if (Object.keys(body).length === 0) throw new Error(t('nothingChanged'));
       await context.call('PATCH', path('events', event.id), { key, body });
     },

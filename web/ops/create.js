@@ -6,13 +6,13 @@ import { newKey, Problem } from '../lib/api.js';
 import { termFields } from './actions.js';
 import { button, field, h, newId } from './dom.js';
 import { drawingOf, freeSnapshot, planOf, seatsOfComplaint } from './drawing.js';
-import { countedLayout, givenLayout, isCounted } from './layout_form.js';
+import { countedLayout, givenLayout, isCounted, typeRows } from './layout_form.js';
 
 const CHECK_MS = 300; // a change rests this long before the server is asked
 const CHECKED_BY_ITSELF_MAX = 2_000_000; // characters of a layout; a larger one is checked when somebody asks for it
 const TIMEOUT_MS = 120_000; // a hall of a million seats takes its time
 const LAYOUT = ['plan', 'prices', 'accessible', 'focus', 'categories', 'sections', 'areas'];
-const UNSEEN = ['hold_ttl_ms', 'hold_max_ms', 'max_per_owner', 'metadata', 'lone_seats', 'types']; // terms without a field, which a copy keeps
+const UNSEEN = ['hold_ttl_ms', 'hold_max_ms', 'max_per_owner', 'metadata', 'lone_seats']; // terms without a field, which a copy keeps
 
 const pick = (object, names) => Object.fromEntries(names.filter((name) => object[name] !== undefined && object[name] !== null).map((name) => [name, object[name]]));
 const withoutEmpty = (layout) => Object.fromEntries(Object.entries(layout).filter(([name, value]) => !(Array.isArray(value) && value.length === 0) || name === 'categories'));
@@ -122,6 +122,7 @@ export function createEvent(context, query) {
   let begun = {}; // the terms with which the form was built
   let currency = null; // a control
   let layout = null;
+  let types = null;
   let fileName = '';
   let touched = new Set(); // controls that somebody has changed
   let isTried = false; // somebody wanted to create the event: all complaints are shown from then on
@@ -163,10 +164,11 @@ export function createEvent(context, query) {
       }
     }
     choose(isCounted(places) ? 'counted' : 'given');
+    types = typeRows(t, { digits: digitsNow, types: seed.types ?? [], onChange: () => checkSoon() });
     form.replaceChildren(
       h('fieldset', { class: 'panel' }, h('legend', {}, t('eventTerms')), h('div', { class: 'fields' },
         terms.slice(0, 1).map(({ element }) => element), field(t('currency'), currency, t('currencyHint')), terms.slice(1).map(({ element }) => element))),
-      h('fieldset', { class: 'panel' }, h('legend', {}, t('places')), h('div', { class: 'choices', role: 'radiogroup', 'aria-label': t('layoutKind') }, kinds), panel),
+      h('fieldset', { class: 'panel' }, h('legend', {}, t('places')), h('div', { class: 'choices', role: 'radiogroup', 'aria-label': t('layoutKind') }, kinds), panel, types.element),
       problem,
       h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary' }, t('createEvent')), button(t('checkEvent'), () => { isTried = true; checkNow(); })));
   }
@@ -189,7 +191,7 @@ export function createEvent(context, query) {
 
   function body() {
     const values = Object.fromEntries(terms.map(({ name, control, read }) => [name, read(control)]).filter(([, value]) => value !== null));
-    return { ...unseen, ...values, ...(currencyNow() ? { currency: currencyNow() } : {}), ...layout.read() };
+    return { ...unseen, ...values, ...(currencyNow() ? { currency: currencyNow() } : {}), ...layout.read(), ...(types.read().length > 0 ? { types: types.read() } : {}) };
   }
 
   // ---- what the server says ----

@@ -15,7 +15,7 @@ function amountOf(control, digits) {
 const countOf = ({ value }) => (/^\d+$/.test(value.trim()) ? Number(value) : value);
 const amountText = (amount, digits) => (Number.isFinite(amount) ? (amount / 10 ** digits()).toFixed(digits()) : '');
 
-// Rows of fields that can be added and removed: { element, read() }.  `columns`: [{ name, label, props, read }].
+// Rows of fields that can be added and, but for the first `least`, removed: { element, read() }.  `columns`: [{ name, label, props, read }].
 function fieldRows(t, { legend, list, columns, rows, add, least = 0, onChange }) {
   const lines = [];
   const body = h('div', { class: 'lines' });
@@ -24,9 +24,9 @@ function fieldRows(t, { legend, list, columns, rows, add, least = 0, onChange })
   // The place in the list is a part of the paths and of the names.
   function number() {
     lines.forEach((line, i) => {
+      line.remove.hidden = i < least;
       line.element.setAttribute('aria-label', t(`${list}Line`, { n: i + 1 }));
       line.controls.forEach((control, k) => { control.dataset.path = `${list}[${i}].${columns[k].name}`; });
-      line.remove.hidden = lines.length <= least;
     });
   }
   function append(values) {
@@ -71,6 +71,31 @@ function areaRows(t, digits, areas, shapes, onChange) {
       ...(shapes.length > 0 ? [{
         name: 'plan_area', label: t('areaShape'), options: [['', t('noShape')], ...shapes], read: ({ value }) => value,
       }] : []),
+    ],
+  });
+}
+
+// Amounts by name, as people write them: "Stalls = 40.00; Floor = 20".
+function pricesText(prices, digits) {
+  return Object.entries(prices ?? {}).map(([name, amount]) => `${name} = ${amountText(amount, digits)}`).join('; ');
+}
+function pricesOf({ value }, digits) {
+  const parts = value.split(';').map((part) => part.trim()).filter(Boolean);
+  return Object.fromEntries(parts.map((part) => {
+    const at = part.lastIndexOf('=');
+    return [part.slice(0, at < 0 ? undefined : at).trim(), amountOf({ value: at < 0 ? '' : part.slice(at + 1) }, digits)];
+  }));
+}
+
+// Ticket types: { element, read() }.  Those that an event has already, the first `least`, cannot be removed.
+export function typeRows(t, { digits, types, least = 0, onChange = () => {} }) {
+  return fieldRows(t, {
+    legend: t('ticketTypes'), list: 'types', add: t('addType'), least, onChange,
+    rows: types.map((type) => ({ ...type, prices: pricesText(type.prices, digits) })),
+    columns: [
+      { name: 'id', label: t('typeId'), props: { maxlength: '32', spellcheck: 'false' }, read: ({ value }) => value.trim() },
+      { name: 'name', label: t('typeTitle'), props: { maxlength: '100' }, read: ({ value }) => value.trim() },
+      { name: 'prices', label: t('typePrices'), props: { placeholder: t('typePricesExample') }, read: (control) => pricesOf(control, digits) },
     ],
   });
 }

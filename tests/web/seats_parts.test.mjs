@@ -97,6 +97,34 @@ describe(`parts of the seat map, HF_SEED=${seed}`, () => {
     assert.equal(wrong, null);
   });
 
+  it('a seat is found by what the map calls it, in any language, with and without the words around', async () => {
+    const wrong = await page.evaluate(async () => {
+      const { Plan } = await import('/web/seats/plan.js');
+      const { Names } = await import('/web/seats/words.js');
+      const seats = (row, n) => Array.from({ length: n }, (_, i) => ({ id: `${row}#${i}`, label: `${i + 1}`, x: 20 * i, y: 0 }));
+      const plan = new Plan({
+        sections: [
+          { name: 'Stalls', rows: ['G', 'AA'].map((name) => ({ name, row_label: name === 'AA' ? 'Row AA' : undefined, seats: seats(`s${name}`, 12) })) },
+          { name: 'Row boats', rows: [{ name: 'G', row_label: 'Boat %s', seat_label: 'Bench %s', seats: seats('b', 3) }] },
+          { name: 'Table 4', rows: [{ name: '', seats: seats('t', 2) }] },
+        ],
+      });
+      const failed = [];
+      const board = { currency: null };
+      for (const lang of ['en', 'de']) {
+        const names = new Names(plan, board, lang);
+        for (let i = 0; i < plan.n; i++) if (names.find(names.place(i)).join() !== `${i}`) failed.push(names.place(i));
+        for (const [text, ids] of [['row g seat 7', 'sG#6'], ['reihe g platz 7', 'sG#6'], ['stalls, row G, seat 7', 'sG#6'], ['g 7', 'sG#6'], ['G7', 'sG#6'], ['AA-12', 'sAA#11'],
+          ['g 2', 'sG#1,b#1'], ['boat g bench 2', 'sG#1,b#1'], ['Row boats, boat G, bench 2', 'b#1'], ['table 4 1', 't#0'], ['g 13', ''], ['row seat', ''], ['', '']]) {
+          const found = names.find(text).map((i) => plan.ids[i]).join();
+          if (found !== ids) failed.push([text, found]);
+        }
+      }
+      return failed;
+    });
+    assert.deepEqual(wrong, []);
+  });
+
   for (const [what, scale, gap] of [['dots', 0.2, 30], ['pictures', 0.8, 30], ['pictures that overlap', 0.9, 0]]) {
     it(`tiles of ${what} look after changes as if they were drawn anew`, async () => {
       const wrong = await page.evaluate(async ([at, apart]) => {

@@ -510,7 +510,7 @@ export class HoldfastSeats extends HTMLElement {
   setArea(name, n) { return this.#chosen.setArea(name, n); }
 
   // The ids of seats that a person may mean by `text`, best first.
-  find(text) { return this.#plan ? this.#plan.find(String(text)).map((i) => this.#plan.ids[i]) : []; }
+  find(text) { return this.#plan ? this.#names.find(String(text)).map((i) => this.#plan.ids[i]) : []; }
 
   // Brings a seat into view and marks it.
   focusSeat(id) {

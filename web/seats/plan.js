@@ -208,30 +208,6 @@ export class Plan {
   sectionOf(i) { return this.sections[this.rows[this.row[i]].section]; }
   rowOf(i) { return this.rows[this.row[i]]; }
   categoryOf(i) { return this.categories[this.category[i]]?.name ?? ''; }
-
-  // Returns the numbers of seats that a person may mean by `text`, best first: the id, then the same without regard to case,
-  // spaces and hyphens, then "section row label".
-  find(text, max = 50) {
-    const exact = this.indexOf(text.trim());
-    if (exact >= 0) return [exact];
-    const plain = (value) => String(value).toLowerCase().replace(/[\s,;-]+/g, ' ').trim();
-    const wanted = plain(text);
-    if (wanted === '') return [];
-    const found = [];
-    for (let i = 0; i < this.n && found.length < max; i++) if (plain(this.ids[i]) === wanted) found.push(i);
-    for (let r = 0; r < this.rows.length && found.length < max; r++) {
-      const row = this.rows[r];
-      const place = plain(`${this.sections[row.section].name} ${row.name}`);
-      for (const start of [place, plain(row.name)]) {
-        if (start !== '' && !wanted.startsWith(`${start} `)) continue;
-        const label = start === '' ? wanted : wanted.slice(start.length + 1);
-        for (let i = row.first; i < row.end && found.length < max; i++) {
-          if (plain(this.labels[i]) === label && !found.includes(i)) found.push(i);
-        }
-      }
-    }
-    return found;
-  }
 }
 
 // The value in the middle of a sample, which is what most seats have.

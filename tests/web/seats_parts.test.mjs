@@ -125,6 +125,35 @@ describe(`parts of the seat map, HF_SEED=${seed}`, () => {
     assert.deepEqual(wrong, []);
   });
 
+  it('a seat is left single where a choice leaves one of several free ones side by side that it could have left otherwise', async () => {
+    const wrong = await page.evaluate(async () => {
+      const { loneSeats } = await import('/web/seats/lone.js');
+      const { Plan } = await import('/web/seats/plan.js');
+      // '.' free, 'x' taken, 'w' a free place for a wheelchair, 'C' chosen, 'm' the buyer's already, '|' an aisle; and which seats of the
+      // row are left single.
+      const rows = [['....CC', ''], ['C.CC..|', '1'], ['.CC.|..', '0,3'], ['x.CC', ''], ['x.CCx', ''], ['.CC..', '0'], ['CC.|..', ''], ['x.xCC', ''],
+        ['CxC.|.C..', '4'], ['C.C.C', '1,3'], ['wC..', ''], ['.Cw.', ''], ['m.C..', '1'], ['x.mC..', ''], ['.Cm.', '0']];
+      const failed = [];
+      for (const [text, wanted] of rows) {
+        let x = 0;
+        const seats = [], states = [], chosen = new Set(), mine = new Set();
+        for (const letter of text) {
+          if (letter === '|') { x += 40; continue; }
+          x += 20;
+          if (letter === 'C') chosen.add(seats.length);
+          if (letter === 'm') mine.add(seats.length);
+          states.push({ x: 2, m: 1 }[letter] ?? 0);
+          seats.push({ id: `${seats.length}`, label: '', x, y: 0, accessible: letter === 'w' });
+        }
+        const plan = new Plan({ sections: [{ name: 'S', rows: [{ name: 'A', seats }] }] });
+        const found = loneSeats(plan, { states }, chosen, mine).join();
+        if (found !== wanted) failed.push([text, found]);
+      }
+      return failed;
+    });
+    assert.deepEqual(wrong, []);
+  });
+
   for (const [what, scale, gap] of [['dots', 0.2, 30], ['pictures', 0.8, 30], ['pictures that overlap', 0.9, 0]]) {
     it(`tiles of ${what} look after changes as if they were drawn anew`, async () => {
       const wrong = await page.evaluate(async ([at, apart]) => {

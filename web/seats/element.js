@@ -23,6 +23,7 @@ import { SeatGrid } from './grid.js';
 import { Holder, Refusal, refusalOf } from './hold.js';
 import { MapKeys } from './keys.js';
 import { drawLegend } from './legend.js';
+import { loneSeats } from './lone.js';
 import { Notes } from './notes.js';
 import { Painter } from './painter.js';
 import { Plan } from './plan.js';
@@ -511,6 +512,9 @@ export class HoldfastSeats extends HTMLElement {
 
   // The ids of seats that a person may mean by `text`, best first.
   find(text) { return this.#plan ? this.#names.find(String(text)).map((i) => this.#plan.ids[i]) : []; }
+
+  // The ids of seats that what is chosen would leave single.
+  get loneSeats() { return this.#plan ? loneSeats(this.#plan, this.#board, this.#selection.seats, this.#painter.mine).map((i) => this.#plan.ids[i]) : []; }
 
   // Brings a seat into view and marks it.
   focusSeat(id) {

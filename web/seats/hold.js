@@ -194,6 +194,7 @@ export function refusalOf(error, t, { name, list, seconds }) {
   const detail = { code, status, seats, available: body.available ?? null, retryAfterMs };
   const sentence = () => {
     if (code === 'seat_taken' && seats.length > 0) return t('takenSeats', { n: seats.length, seats: list(seats.map(name)) });
+    if (code === 'lone_seat' && seats.length > 0) return t('loneSeat', { n: seats.length, seats: list(seats.map(name)) });
     if (code === 'sold_out') return t('soldOut');
     if (code === 'event_closed') return t(Date.parse(body.sales_open_at) > Date.now() ? 'notOpenYet' : 'closed');
     if (code === 'owner_limit') return t('ownerLimit');

@@ -97,6 +97,74 @@ describe(`parts of the seat map, HF_SEED=${seed}`, () => {
     assert.equal(wrong, null);
   });
 
+  it('what is held looks unlike what is sold, at every size', async () => {
+    const alike = await page.evaluate(async () => {
+      const { Layer } = await import('/web/seats/tiles.js');
+      const { readTheme } = await import('/web/seats/theme.js');
+      await import('/web/seats/element.js');
+      const map = document.createElement('holdfast-seats');
+      document.body.append(map);
+      const found = [];
+      for (const scheme of ['light', 'dark']) {
+        map.style.colorScheme = scheme;
+        const theme = readTheme(map.shadowRoot.querySelector('.probe'), [{ name: 'A' }, { name: 'B' }]);
+        const plan = globalThis.randomPlan(400, 30);
+        for (const scale of [0.03, 0.06, 0.1, 0.15, 0.25, 0.4, 0.7, 1.5]) {
+          // How dark the same seats are when all are held, and when all are sold.
+          const [held, sold] = [1, 2].map((look) => {
+            const layer = new Layer({ plan, looks: new Uint8Array(plan.n).fill(look), theme }, scale, 1);
+            const { data } = layer.draw(0, 0).context.getImageData(0, 0, 256, 256);
+            return data.reduce((sum, value, i) => sum + (i % 4 === 3 ? value : 0), 0);
+          });
+          if (!(held > 1.5 * sold)) found.push([scheme, scale, held, sold]);
+        }
+      }
+      map.remove();
+      return found;
+    });
+    assert.deepEqual(alike, []);
+  });
+
+  it('rows that run out of the picture keep their names at its edge, and only those', async () => {
+    const found = await page.evaluate(async () => {
+      const { drawEdgeNames } = await import('/web/seats/edge_names.js');
+      const { Plan } = await import('/web/seats/plan.js');
+      const { View } = await import('/web/seats/view.js');
+      const row = (name, y, n) => ({ name, seats: Array.from({ length: n }, (_, i) => ({ id: `${name}${i}`, label: `${i}`, x: 25 * i, y })) });
+      const plan = new Plan({ sections: [{ name: 'S', rows: [row('A', 0, 40), row('B', 30, 40), row('C', 60, 8)] }] });
+      const view = new View(plan.box, plan.radiusTypical);
+      view.resize(1200, 300);
+      const names = () => {
+        const drawn = [];
+        const context = { measureText: () => ({ width: 10 }), fillRect() {}, fillText: (text, x) => drawn.push(text + (x < 40 ? ' left' : x > 1160 ? ' right' : ' amid')) };
+        drawEdgeNames(context, view, 1, plan, { font: 'serif' }, Array.from({ length: plan.n }, (_, i) => i));
+        return drawn.join(', ');
+      };
+      const whole = names();
+      view.moveTo({ x: 500, y: 30, scale: 3 }, 0, false);
+      const amid = names();
+      view.moveTo({ x: 120, y: 30, scale: 3 }, 0, false);
+      return { whole, amid, left: names() };
+    });
+    assert.deepEqual(found, { whole: '', amid: 'A left, B left, A right, B right', left: 'A right, B right' });
+  });
+
+  it('a map that is to fill a narrow frame begins larger than the whole, and begins again until somebody moves it', async () => {
+    const scales = await page.evaluate(async () => {
+      const { View } = await import('/web/seats/view.js');
+      const view = new View({ left: 0, top: 0, right: 600, bottom: 400 }, 10);
+      view.isToCover = true;
+      const scaleAt = (width, height) => { view.resize(width, height); return Math.round(100 * view.scale / view.fitScale); };
+      const found = [scaleAt(300, 280), scaleAt(300, 800), scaleAt(900, 900), scaleAt(300, 280)];
+      view.fit();
+      found.push(scaleAt(300, 290));
+      view.zoomAt(150, 140, 2);
+      found.push(scaleAt(300, 280) > 150);
+      return found;
+    });
+    assert.deepEqual(scales, [140, 160, 100, 140, 100, true]);
+  });
+
   it('a seat is found by what the map calls it, in any language, with and without the words around', async () => {
     const wrong = await page.evaluate(async () => {
       const { Plan } = await import('/web/seats/plan.js');

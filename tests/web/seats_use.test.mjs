@@ -31,6 +31,13 @@ describe('the seat map', { concurrency: 1 }, () => {
     const { x, y } = await seatAt(page, id);
     await page.mouse.click(x, y);
   };
+  // The colour of a seat beside its middle, where its number may stand.
+  const colorAt = (page, id) => page.evaluate((seat) => {
+    const canvas = globalThis.map.shadowRoot.querySelector('.map canvas'), box = canvas.getBoundingClientRect();
+    const { x, y, size } = globalThis.map.seatPosition(seat);
+    const at = [(x - box.left - 0.3 * size) * (canvas.width / box.width), (y - box.top) * (canvas.height / box.height)];
+    return canvas.getContext('2d').getImageData(Math.round(at[0]), Math.round(at[1]), 1, 1).data.join();
+  }, id);
   // A theatre with counted and sold places, several categories and an area.
   const theatre = (fields) => server.createEvent({
     sections: [{ name: 'Stalls', tier: 'A', price: 6500, rows: 8, seats_per_row: 20 }, { name: 'Balcony', tier: 'B', price: 3000, rows: 3, seats_per_row: 12 }],
@@ -66,6 +73,25 @@ describe('the seat map', { concurrency: 1 }, () => {
       await page.done();
     });
 
+    it('lets a category of the legend stand out, and all of them again', async () => {
+      const page = await open(await theatre());
+      await seatAt(page, 'Stalls-B-3');
+      const colors = async () => [await colorAt(page, 'Stalls-B-3'), await colorAt(page, 'Balcony-A-3')];
+      const before = await until('seats are drawn', async () => { const found = await colors(); return found.every((color) => color !== '0,0,0,0') && found; });
+      const balcony = page.getByRole('button', { name: 'Balcony: $30.00' });
+      await balcony.click();
+      assert.equal(await balcony.getAttribute('aria-pressed'), 'true');
+      await until('the other category has stepped back', async () => {
+        const [stalls, other] = await colors();
+        return stalls !== before[0] && other === before[1];
+      });
+      await page.map('select', 'Stalls-B-3'); // it is for sale all the same
+      await page.map('deselect', 'Stalls-B-3');
+      await balcony.click();
+      await until('all are as before', async () => (await colors()).join() === before.join());
+      await page.done();
+    });
+
     it('zooms at the pointer with Ctrl and the wheel, and leaves the bare wheel to the page', async () => {
       const page = await open(await theatre(), { viewport: { width: 1000, height: 500 } });
       const zoomIn = page.getByRole('button', { name: 'Zoom in' });
@@ -98,8 +124,13 @@ describe('the seat map', { concurrency: 1 }, () => {
       const now = await seatAt(page, 'Stalls-D-10');
       assert.ok(Math.abs(now.x - before.x + 40) < 2 && Math.abs(now.y - before.y + 10) < 2, JSON.stringify([before, now]));
       assert.deepEqual(await page.map('selection'), []);
+      const overview = page.locator('holdfast-seats .overview');
+      await overview.click({ position: { x: 8, y: 8 } });
+      const corner = await seatAt(page, 'Stalls-D-10');
+      assert.ok(corner.x > now.x || corner.y > now.y, 'a click in the overview goes there');
       await page.getByRole('button', { name: 'Show the whole map' }).click();
-      await until('everything is shown', async () => (await page.map('seatPosition', 'Stalls-D-10')).size < before.size);
+      await overview.waitFor({ state: 'hidden' });
+      assert.ok((await page.map('seatPosition', 'Stalls-D-10')).size < before.size);
       await page.done();
     });
 
@@ -145,18 +176,30 @@ describe('the seat map', { concurrency: 1 }, () => {
       const now = await seatAt(page, 'Stalls-A-1');
       assert.ok(now.size > before.size * 2 && now.size < before.size * 4, `${before.size} px became ${now.size} px`);
       assert.deepEqual(await page.map('selection'), []);
+      // Two taps, which are one gesture if nothing came between them; if something did, the seat was chosen and taken back.
+      const tapTwice = (id) => page.evaluate((seat) => {
+        const { x, y } = globalThis.map.seatPosition(seat);
+        const target = globalThis.map.shadowRoot.querySelector('.map');
+        for (const type of ['pointerdown', 'pointerup', 'pointerdown', 'pointerup']) {
+          target.dispatchEvent(new PointerEvent(type, { pointerId: 7, pointerType: 'touch', isPrimary: true, button: 0, clientX: x, clientY: y, bubbles: true }));
+        }
+        return globalThis.map.selection;
+      }, id);
+      assert.deepEqual(await tapTwice('Stalls-B-9'), []);
+      await until('two taps have zoomed in', async () => (await page.map('seatPosition', 'Stalls-A-1')).size > now.size * 1.3 || !await tapTwice('Stalls-B-9'));
       await page.done();
     });
   });
 
   describe('by keyboard', () => {
-    it('goes from seat to seat, selects, zooms and shows everything', async () => {
+    it('goes from seat to seat, which it names, selects, zooms and shows everything', async () => {
       const page = await open(await theatre());
       const whole = (await page.map('seatPosition', 'Stalls-A-1')).size;
       await page.getByRole('application', { name: 'Seat map' }).focus();
       await page.map('focusSeat', 'Stalls-C-10');
       await page.keyboard.press('ArrowLeft');
       assert.match(await said(page), /^Stalls, row C, seat 9,/);
+      await page.locator('holdfast-seats .tip').getByText('Stalls, row C, seat 9, $65.00').waitFor();
       await page.keyboard.press('ArrowDown');
       assert.match(await said(page), /^Stalls, row D, seat 9,/);
       await page.keyboard.press('ArrowRight');
@@ -472,12 +515,8 @@ describe('the seat map', { concurrency: 1 }, () => {
 
     it('colours seats by how often they were refused', async () => {
       const page = await open(await theatre());
-      const { x, y } = await seatAt(page, 'Stalls-B-3');
-      const color = () => page.evaluate(([px, py]) => {
-        const canvas = globalThis.map.shadowRoot.querySelector('.map canvas'), box = canvas.getBoundingClientRect();
-        const at = [(px - box.left) * (canvas.width / box.width), (py - box.top) * (canvas.height / box.height)];
-        return canvas.getContext('2d').getImageData(Math.round(at[0]), Math.round(at[1]), 1, 1).data.join();
-      }, [x, y]);
+      await seatAt(page, 'Stalls-B-3');
+      const color = () => colorAt(page, 'Stalls-B-3');
       const before = await until('the seat is drawn', async () => { const now = await color(); return now !== '0,0,0,0' && now; });
       await page.evaluate(() => {
         globalThis.map.setHeat(new Map([['Stalls-B-3', 400], ['Stalls-B-4', 1]]));

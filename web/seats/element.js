@@ -31,9 +31,12 @@ import { noPlaces, placesOf, Selection } from './selection.js';
 import { labelShell, makeShell } from './shell.js';
 import { loadPlan, Follower } from './stream.js';
 import { readTheme } from './theme.js';
+import { Tip } from './tip.js';
 import { View } from './view.js';
 import { Names } from './words.js';
 // What other parts need is named here, too, so that the browser asks for all files at once.
+import './edge_names.js';
+import './overview.js';
 import './spatial.js';
 import './sprites.js';
 import './tiles.js';
@@ -62,9 +65,11 @@ export class HoldfastSeats extends HTMLElement {
   #life = null; // an AbortController: ends with the element's stay in the page, or when its attributes change
   #selection = null;
   #notes;
+  #tip;
   #pending = []; // seats that changed since the last frame; null: all
   #frameAsked = false;
   #hover = -1;
+  #tapped = -1; // the seat that the last tap chose or took back
   #isInteractive = true;
   #isHolding = false;
   #heat = null;
@@ -76,6 +81,7 @@ export class HoldfastSeats extends HTMLElement {
     this.#shell = makeShell(this.attachShadow({ mode: 'open' }));
     this.#painter = new Painter(this.#shell.canvas);
     this.#notes = new Notes(this.#shell);
+    this.#tip = new Tip(this.#shell.tip);
     this.#renewReady();
   }
 
@@ -180,7 +186,11 @@ export class HoldfastSeats extends HTMLElement {
       this.#emit('select', { selection: this.selection, areas: this.areaSelection, ...detail });
     });
     this.#view = new View(plan.box, plan.radiusTypical);
-    this.#painter.setPlan(plan, this.#board, readTheme(this.#shell.probe, plan.categories));
+    this.#view.isToCover = this.getAttribute('fit') === 'cover';
+    this.#painter.setPlan(plan, this.#board, readTheme(this.#shell.probe, plan.categories), this.#shell.overview, (x, y) => {
+      this.#view.moveTo({ x, y }, performance.now(), false);
+      this.#ask();
+    }, signal);
     this.#grid = this.#makeGrid(signal);
     this.#listen(signal);
   }
@@ -212,7 +222,12 @@ export class HoldfastSeats extends HTMLElement {
       pan: (dx, dy) => { this.#view.panBy(dx, dy); this.#point(null); this.#ask(); },
       zoom: (x, y, factor) => { this.#view.zoomAt(x, y, factor); this.#point(null); this.#ask(); },
       tap: (x, y, type) => this.#tap(x, y, type),
-      doubleTap: (x, y) => { this.#view.moveToZoom(x, y, 2, performance.now(), this.#isAnimated); this.#ask(); },
+      doubleTap: (x, y) => {
+        if (this.#tapped >= 0) this.#toggle(this.#tapped); // the first tap was not meant for the seat
+        this.#tapped = -1;
+        this.#view.moveToZoom(x, y, 2, performance.now(), this.#isAnimated);
+        this.#ask();
+      },
       hover: (x, y) => this.#point(x, y),
       wheelIgnored: () => this.#notes.pass(this.#names.t('wheelHint')),
       dragging: (isDragging) => map.classList.toggle('dragging', isDragging),
@@ -331,9 +346,11 @@ export class HoldfastSeats extends HTMLElement {
       this.#grid.update(this.#pending);
       this.#pending = [];
     }
+    const isFocused = this.#keys.isShown || this.#grid.hasFocus;
     const hasMore = this.#painter.draw(view, now, {
-      selected: this.#selection.seats, hover: this.#hover, active: this.#keys.active, isFocused: this.#keys.isShown || this.#grid.hasFocus,
+      selected: this.#selection.seats, hover: this.#hover, active: this.#keys.active, isFocused,
     }, (name, isNamed) => this.#areaCaption(name, isNamed));
+    this.#showTip(this.#hover >= 0 || !isFocused ? this.#hover : this.#keys.active);
     this.#shell.map.style.touchAction = view.isFitted ? 'pan-y' : 'none';
     this.#showGridSoon();
     if (hasMoved || hasMore) this.#ask();
@@ -366,7 +383,18 @@ export class HoldfastSeats extends HTMLElement {
   }
 
   #drawLegend() {
-    drawLegend(this.#shell.legend, { plan: this.#plan, board: this.#board, names: this.#names, theme: this.#painter.theme, isHeat: this.paint === 'heat' });
+    drawLegend(this.#shell.legend, {
+      plan: this.#plan, board: this.#board, names: this.#names, theme: this.#painter.theme, isHeat: this.paint === 'heat',
+      spotlight: this.#painter.spotlight, choose: (category) => this.#choose(category),
+    });
+  }
+
+  // Lets a category stand out, or all of them again; returns the one that does.
+  #choose(category) {
+    const chosen = this.#painter.spotlight === category ? -1 : category;
+    this.#painter.setSpotlight(chosen);
+    this.#ask();
+    return chosen;
   }
 
   // ---- words ----
@@ -387,6 +415,7 @@ export class HoldfastSeats extends HTMLElement {
     const x = view.toPlanX(px), y = view.toPlanY(py);
     const i = plan.seatAt(x, y, Math.max(0, TAP_REACH_PX[type] / view.scale - plan.radiusTypical));
     this.#keys.isShown = false;
+    this.#tapped = -1;
     if (i >= 0 && view.seatPx < TAP_LEAST_PX[type] && view.scale < view.scaleMax * 0.99) {
       view.moveTo({ x, y, scale: view.scale * (TAP_ZOOM_PX[type] / view.seatPx) }, performance.now(), this.#isAnimated);
       this.#ask();
@@ -394,8 +423,7 @@ export class HoldfastSeats extends HTMLElement {
     }
     if (i >= 0) {
       this.#keys.active = i;
-      if (this.#isInteractive) this.#toggle(i);
-      else this.#emit('pick', { seat: plan.ids[i] });
+      if (this.#toggle(i)) this.#tapped = i;
       return true;
     }
     const area = plan.areas.findLast((each) => each.name && areaContains(this.#painter.context, each, x, y));
@@ -412,31 +440,31 @@ export class HoldfastSeats extends HTMLElement {
     if (i === this.#hover) return;
     this.#hover = i;
     this.#shell.map.classList.toggle('pointing', i >= 0);
-    const { tip } = this.#shell;
-    tip.hidden = i < 0;
-    if (i >= 0) {
-      tip.textContent = this.#names.whole(i, this.#marksOf(i));
-      const sx = view.toScreenX(this.#plan.x[i]), sy = view.toScreenY(this.#plan.y[i]), gap = view.seatPx / 2 + 8;
-      const left = Math.max(4, Math.min(view.width - tip.offsetWidth - 4, sx - tip.offsetWidth / 2));
-      const top = sy - gap - tip.offsetHeight >= 4 ? sy - gap - tip.offsetHeight : sy + gap;
-      tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-    }
+    this.#showTip(i);
     this.#ask();
   }
 
+  #showTip(i) {
+    if (i >= 0) this.#tip.show(this.#view, this.#plan, i, this.#names.whole(i, this.#marksOf(i)));
+    else this.#tip.hide();
+  }
+
+  // Chooses a seat, or takes it back; returns true if that was possible.
   #toggle(i) {
-    if (!this.#isInteractive) {
-      this.#emit('pick', { seat: this.#plan.ids[i] });
-      return;
-    }
     const id = this.#plan.ids[i];
+    if (!this.#isInteractive) {
+      this.#emit('pick', { seat: id });
+      return false;
+    }
     try {
       if (this.#selection.seats.has(i)) this.deselect(id);
       else this.select(id);
       this.#announce(this.#names.whole(i, this.#marksOf(i)));
+      return true;
     } catch (error) {
       this.#announce(error.message, true);
       this.#emit('refuse', { message: error.message, code: error.code });
+      return false;
     }
   }
 
@@ -553,6 +581,7 @@ export class HoldfastSeats extends HTMLElement {
   #took(hold) {
     if (!this.#selection) return hold; // the element has left the page meanwhile
     this.#selection.dropHeld(hold);
+    this.#keys.isShown = false;
     this.#emit('hold', { hold });
     return hold;
   }

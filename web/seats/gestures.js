@@ -1,12 +1,12 @@
 // Fingers, mouse and wheel on the map, as calls of a few functions.
 //
-// One finger or the mouse drags, two fingers zoom, a tap chooses.  The wheel zooms as on other maps in pages: together with Ctrl
+// One finger or the mouse drags, two fingers zoom, a tap chooses, two taps in one place zoom in.  The wheel zooms as on other maps in pages: together with Ctrl
 // (which is also what a trackpad's pinch sends) always, alone only while the map has the focus, so that a page scrolls past a
 // map that the reader did not touch.  While everything is in view there is nothing to drag, and one finger scrolls the page.
 
 const DRAG_PX = { mouse: 4, touch: 10 };
 const TAP_MS = 700;
-const DOUBLE_TAP_MS = 350;
+const DOUBLE_TAP_MS = 300;
 const DOUBLE_TAP_PX = 30;
 const WHEEL_STEP = 0.0022;
 
@@ -79,8 +79,12 @@ export class Gestures {
     const { startX: x, startY: y, type } = pointer;
     const last = this.#lastTap;
     this.#lastTap = null;
-    if (last && event.timeStamp - last.at < DOUBLE_TAP_MS && Math.hypot(x - last.x, y - last.y) < DOUBLE_TAP_PX) this.on.doubleTap(x, y);
-    else if (!this.on.tap(x, y, type)) this.#lastTap = { at: event.timeStamp, x, y };
+    if (last && event.timeStamp - last.at < DOUBLE_TAP_MS && Math.hypot(x - last.x, y - last.y) < DOUBLE_TAP_PX) {
+      this.on.doubleTap(x, y);
+      return;
+    }
+    const isHit = this.on.tap(x, y, type);
+    if (!isHit || type === 'touch') this.#lastTap = { at: event.timeStamp, x, y }; // a mouse clicks one seat twice to take it back
   }
 
   #wheel(event, isFocused) {

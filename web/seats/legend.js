@@ -19,10 +19,14 @@ function icon(theme, seat) {
   return canvas;
 }
 
-export function drawLegend(element, { plan, board, names, theme, isHeat }) {
+// `spotlight` is the category that stands out, or -1; a click on a category calls `choose(category)`, which returns the one that
+// stands out from then on.
+export function drawLegend(element, { plan, board, names, theme, isHeat, spotlight, choose }) {
   const { t } = names;
   const entry = (seat, text) => make('li', '', {}, icon(theme, seat), text);
   const entries = [];
+  const buttons = [];
+  const press = (chosen) => buttons.forEach(([category, button]) => button.setAttribute('aria-pressed', String(category === chosen)));
   if (isHeat) {
     entries.push(entry({ look: HEAT }, t('heatNever')), entry({ look: HEAT + 2 }, t('heatSome')), entry({ look: HEAT + HEAT_STEPS }, t('heatMost')));
   } else {
@@ -30,12 +34,21 @@ export function drawLegend(element, { plan, board, names, theme, isHeat }) {
     plan.categories.slice(0, CATEGORIES_MAX).forEach(({ name }, category) => {
       if (!used.has(category)) return;
       const price = names.price(board.prices[name] ?? null);
-      entries.push(entry({ look: AVAILABLE, category }, price ? t('categoryPrice', { category: name, price }) : name));
+      const parts = [icon(theme, { look: AVAILABLE, category }), price ? t('categoryPrice', { category: name, price }) : name];
+      if (used.size > 1) {
+        const button = make('button', '', { type: 'button' }, ...parts.splice(0));
+        button.addEventListener('click', () => press(choose(category)));
+        buttons.push([category, button]);
+        parts.push(button);
+      }
+      entries.push(make('li', '', {}, ...parts));
     });
+    press(spotlight);
     const accessible = plan.flags.findIndex((flags) => flags & ACCESSIBLE);
     if (accessible >= 0) entries.push(entry({ look: AVAILABLE, isSquare: true, category: plan.category[accessible] }, t('legendAccessible')));
     if (plan.n > 0) entries.push(entry({ look: MINE }, t('legendMine')), entry({ look: HELD }, t('legendHeld')), entry({ look: BOOKED }, t('legendBooked')));
   }
   element.replaceChildren(...entries);
+  element.classList.toggle('scrolls', buttons.length > 0); // on a phone; what scrolls must have something that takes the focus
   element.hidden = entries.length === 0;
 }

@@ -5,8 +5,10 @@
 
 import { AVAILABLE } from './board.js';
 import { drawAreas, drawRowNames, drawSectionNames, prepareAreas } from './decor.js';
+import { drawEdgeNames } from './edge_names.js';
+import { Overview } from './overview.js';
 import { ACCESSIBLE, RESTRICTED_VIEW } from './plan.js';
-import { checkMark, HEAT, MINE, Sprites } from './sprites.js';
+import { checkMark, DIMMED, HEAT, MINE, NUMBERED, Sprites, SYMBOL_ABOVE_PX } from './sprites.js';
 import { HEAT_STEPS } from './theme.js';
 import { Layer, TILE_PX } from './tiles.js';
 
@@ -33,11 +35,15 @@ export class Painter {
     this.ratio = 1;
     this.plan = null;
     this.heat = null;
+    this.spotlight = -1; // the category that stands out
   }
 
-  setPlan(plan, board, theme) {
+  // `overview` is the canvas of the small picture of everything; `go(x, y)` moves the map.
+  setPlan(plan, board, theme, overview, go, signal) {
     this.plan = plan;
     this.board = board;
+    this.spotlight = -1;
+    this.overview = new Overview(overview, this, go, signal);
     this.looks = new Uint8Array(plan.n);
     this.mine = new Set();
     this.setTheme(theme);
@@ -56,6 +62,7 @@ export class Painter {
     this.#base?.close();
     this.#top?.close();
     this.#base = this.#top = null;
+    this.overview.reset();
   }
 
   // Sets the size of the canvas, in CSS pixels.
@@ -69,6 +76,13 @@ export class Painter {
     this.ratio = ratio;
     this.#base?.close();
     this.#base = null;
+    this.overview.reset();
+  }
+
+  // Lets the free seats of one category stand out, or of none (-1).
+  setSpotlight(category) {
+    this.spotlight = category;
+    this.refresh(null);
   }
 
   // Colours seats by how often they were refused, a Map of seat number to count, or by status again (null).
@@ -91,12 +105,14 @@ export class Painter {
 
   // Takes over the states of seats that changed; null means all of them.
   refresh(seats) {
-    const { looks, board, heat, mine } = this;
-    const look = (i) => { looks[i] = heat ? HEAT + heat[i] : mine.has(i) ? MINE : board.states[i]; };
+    const { looks, board, heat, mine, plan, spotlight } = this;
+    const isDimmed = (i) => spotlight >= 0 && board.states[i] === AVAILABLE && plan.category[i] !== spotlight;
+    const look = (i) => { looks[i] = heat ? HEAT + heat[i] : mine.has(i) ? MINE : isDimmed(i) ? DIMMED : board.states[i]; };
     if (seats) seats.forEach(look);
     else for (let i = 0; i < looks.length; i++) look(i);
     this.#base?.repaint(seats);
     if (this.#top !== this.#base) this.#top?.repaint(seats);
+    this.overview.repaint(seats);
   }
 
   // Draws a frame.  `marks`: selected (a Set), hover and active (seat numbers or -1), isFocused.  Returns true if another
@@ -119,27 +135,50 @@ export class Painter {
     if (view.seatPx >= ROW_NAME_PX) drawRowNames(context, view, ratio, plan, theme);
     else drawSectionNames(context, view, ratio, plan, theme);
     this.#drawMarks(view, marks);
+    if (isDirect && view.seatPx >= ROW_NAME_PX) {
+      const seen = [];
+      plan.spatial.forEachIn(...box, (i) => seen.push(i));
+      drawEdgeNames(context, view, ratio, plan, theme, seen);
+    }
+    this.overview.draw(view);
     return hasMore;
   }
 
   #drawDirect(view, box) {
-    const { context, plan, ratio, looks } = this;
+    const { context, plan, ratio, looks, theme } = this;
     const scale = view.scale * ratio;
     if (this.#sprites?.scale !== scale) this.#sprites = new Sprites(this.theme, scale, ratio);
     const left = view.width / 2 * ratio - view.x * scale, top = view.height / 2 * ratio - view.y * scale;
     const hasLabels = view.seatPx >= LABEL_PX && !this.heat;
     plan.spatial.forEachIn(...box, (i) => {
-      const { picture, half } = this.#sprites.get(looks[i], plan.category[i], (plan.flags[i] & ACCESSIBLE) !== 0, plan.radius[i]);
+      const isMine = looks[i] === MINE;
+      const { picture, half } = this.#sprites.get(isMine && hasLabels ? NUMBERED : looks[i], plan.category[i], (plan.flags[i] & ACCESSIBLE) !== 0, plan.radius[i]);
       const x = Math.round(plan.x[i] * scale + left), y = Math.round(plan.y[i] * scale + top);
       context.drawImage(picture, x - half, y - half);
-      if (hasLabels && looks[i] === AVAILABLE) this.#drawLabel(i, x, y, plan.radius[i] * scale);
+      if (!hasLabels || !(isMine || looks[i] === AVAILABLE)) return;
+      const r = plan.radius[i] * scale;
+      if (isMine) this.#drawLabel(i, x, y, r, theme.onAccent);
+      else this.#drawFreeLabel(i, x, y, r);
     });
   }
 
-  #drawLabel(i, x, y, r) {
-    const { context, plan, theme } = this;
+  // The number of a seat that is free: below the symbol of a wheelchair, if it has one and room for both.
+  #drawFreeLabel(i, x, y, r) {
+    const { context, plan, theme, ratio } = this;
     const { ink } = theme.categories[plan.category[i]] ?? theme.categories[0];
-    const size = Math.round(r * 0.85);
+    if (!(plan.flags[i] & ACCESSIBLE)) this.#drawLabel(i, x, y, r, ink);
+    else if (r - 0.5 >= SYMBOL_ABOVE_PX * ratio) this.#drawLabel(i, x, Math.round(y + 0.52 * r), 0.7 * r, ink);
+    if (plan.flags[i] & RESTRICTED_VIEW) { // a dot at the upper right
+      context.beginPath();
+      context.arc(x + 0.75 * r, y - 0.75 * r, 0.22 * r, 0, 2 * Math.PI);
+      context.fillStyle = theme.soft;
+      context.fill();
+    }
+  }
+
+  #drawLabel(i, x, y, r, ink) {
+    const { context, plan, theme } = this;
+    const size = Math.round(r * 0.95);
     const key = `${ink} ${size} ${plan.labels[i]}`;
     let label = this.#labels.get(key);
     if (!label) {
@@ -148,12 +187,6 @@ export class Painter {
       this.#labels.set(key, label);
     }
     context.drawImage(label, x - (label.width >> 1), y - (label.height >> 1));
-    if (plan.flags[i] & RESTRICTED_VIEW) { // a dot at the upper right
-      context.beginPath();
-      context.arc(x + 0.75 * r, y - 0.75 * r, 0.22 * r, 0, 2 * Math.PI);
-      context.fillStyle = theme.soft;
-      context.fill();
-    }
   }
 
   // ---- many seats: tiles ----
@@ -262,12 +295,14 @@ export class Painter {
     context.stroke();
   }
 
-  // A chosen seat: a thick ring around it and a check mark in it, so that it also differs in shape.
+  // A chosen seat: a thick ring around it, and its number or, where there is no room for one, a check mark in it, so that it also
+  // differs in shape.
   #ring(view, i, isMarker) {
     const { context, plan, ratio, theme } = this;
     const r = Math.max(plan.radius[i] * view.scale, MARKER_PX / 2 + 1) * ratio;
+    const x = Math.round(view.toScreenX(plan.x[i]) * ratio), y = Math.round(view.toScreenY(plan.y[i]) * ratio);
     context.save();
-    context.translate(view.toScreenX(plan.x[i]) * ratio, view.toScreenY(plan.y[i]) * ratio);
+    context.translate(x, y);
     context.beginPath();
     context.arc(0, 0, r + 2.5 * ratio, 0, 2 * Math.PI);
     context.fillStyle = theme.accent.css;
@@ -276,15 +311,17 @@ export class Painter {
     context.arc(0, 0, r - (isMarker ? 1 : 0.5) * ratio, 0, 2 * Math.PI);
     context.fillStyle = theme.onAccent;
     context.fill();
-    checkMark(context, theme.accent.css, r);
+    const hasNumber = view.seatPx >= LABEL_PX && !this.mine.has(i);
+    if (!hasNumber) checkMark(context, theme.accent.css, r);
     context.restore();
+    if (hasNumber) this.#drawLabel(i, x, y, 0.92 * r, theme.accent.css);
   }
 }
 
 function makeLabel(text, ink, size, widest, font) {
   const canvas = new OffscreenCanvas(1, 1);
   const context = canvas.getContext('2d');
-  const style = `600 ${size}px ${font}`;
+  const style = `${size}px ${font}`;
   context.font = style;
   const width = Math.min(widest, context.measureText(text).width);
   canvas.width = Math.max(2, Math.ceil(width) + 2);

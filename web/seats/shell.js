@@ -3,7 +3,7 @@
 
 const STYLE = `
 :host {
-  display: block; position: relative; color: var(--hf-ink);
+  display: flex; flex-direction: column; position: relative; container-type: inline-size; color: var(--hf-ink);
   --hf-surface: var(--holdfast-surface, light-dark(#ffffff, #1d1d25));
   --hf-ink: var(--holdfast-ink, light-dark(#1b1b22, #ededf2));
   --hf-soft: var(--holdfast-soft, light-dark(#555563, #b4b4c2));
@@ -32,16 +32,22 @@ const STYLE = `
 }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-.stage { position: relative; container-type: inline-size; }
+.stage {
+  flex: 1 1 auto; display: grid; grid-template-areas: "frame frame" "legend legend"; grid-template-columns: minmax(0, 1fr) auto;
+  grid-template-rows: minmax(var(--holdfast-height, clamp(320px, 62vh, 1400px)), 1fr) auto;
+}
 .frame {
-  position: relative; height: var(--holdfast-height, clamp(320px, 62vh, 1400px)); overflow: hidden;
-  background: var(--hf-surface); border: 1px solid var(--hf-area-line); border-radius: 8px;
+  grid-area: frame; position: relative; overflow: hidden; background: var(--hf-surface); border: 1px solid var(--hf-area-line); border-radius: 8px;
 }
 .map { position: absolute; inset: 0; cursor: grab; outline: none; user-select: none; -webkit-user-select: none; touch-action: pan-y; }
 .map.dragging { cursor: grabbing; }
 .map.pointing { cursor: pointer; }
 .map:focus-visible { outline: 3px solid var(--hf-focus); outline-offset: -3px; border-radius: 8px; }
-canvas { display: block; width: 100%; height: 100%; }
+.map canvas { display: block; width: 100%; height: 100%; }
+.overview {
+  position: absolute; left: 8px; bottom: 8px; z-index: 2; cursor: pointer; touch-action: none;
+  background: var(--hf-surface); border: 1px solid var(--hf-taken); border-radius: 6px; box-shadow: 0 1px 6px rgb(0 0 0 / 25%);
+}
 .tip {
   position: absolute; left: 0; top: 0; z-index: 3; max-width: min(280px, 90%); padding: 6px 10px; pointer-events: none; overflow-wrap: anywhere;
   background: var(--hf-ink); color: var(--hf-surface); border-radius: 6px; font-size: 0.875rem; line-height: 1.35;
@@ -50,8 +56,7 @@ canvas { display: block; width: 100%; height: 100%; }
   position: absolute; left: 50%; top: 8px; z-index: 3; transform: translateX(-50%); margin: 0; padding: 6px 12px; width: max-content;
   max-width: calc(100% - 16px); background: var(--hf-ink); color: var(--hf-surface); border-radius: 6px; font-size: 0.875rem; pointer-events: none;
 }
-.buttons { position: absolute; right: 8px; bottom: 8px; z-index: 2; display: flex; flex-direction: column; gap: 6px; }
-@container (max-width: 560px) { .buttons { position: static; flex-direction: row; justify-content: flex-end; margin-top: 8px; } }
+.buttons { grid-area: frame; place-self: end; z-index: 2; display: flex; flex-direction: column; gap: 6px; margin: 8px; }
 button {
   display: grid; place-items: center; width: 44px; height: 44px; padding: 0; font: inherit; font-size: 1.25rem; line-height: 1; cursor: pointer;
   color: var(--hf-ink); background: var(--hf-surface); border: 1px solid var(--hf-taken); border-radius: 8px;
@@ -68,9 +73,18 @@ button:focus-visible, [role="gridcell"]:focus-visible { outline: 3px solid var(-
 .list [data-state="h"], .list [data-state="b"], .list [data-state="x"] { border: 1px dashed var(--hf-taken); color: var(--hf-soft); cursor: default; }
 .list [data-state="b"], .list [data-state="x"] { text-decoration: line-through; }
 .list [data-state="mine"], .list [aria-selected="true"] { background: var(--hf-accent); color: var(--hf-on-accent); border: 2px solid var(--hf-accent); text-decoration: none; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 8px 0 0; padding: 0; list-style: none; font-size: 0.875rem; color: var(--hf-soft); }
-.legend li { display: flex; align-items: center; gap: 6px; overflow-wrap: anywhere; }
+.legend { grid-area: legend; display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 8px 0 0; padding: 0; list-style: none; font-size: 0.875rem; color: var(--hf-soft); }
+.legend li, .legend button { display: flex; align-items: center; gap: 6px; overflow-wrap: anywhere; }
+.legend button { width: auto; height: auto; min-height: 32px; padding: 0 8px; font-size: inherit; border-color: var(--hf-area-line); border-radius: 16px; }
+.legend button[aria-pressed="true"] { border: 2px solid var(--hf-ink); padding: 0 7px; font-weight: 600; }
 .legend canvas { width: 18px; height: 18px; flex: none; }
+@container (max-width: 560px) {
+  .stage { grid-template-areas: "frame frame" "legend buttons"; }
+  .legend.scrolls { flex-wrap: nowrap; align-items: center; overflow-x: auto; white-space: nowrap; scrollbar-width: none; padding: 0 24px 0 2px; mask-image: linear-gradient(to right, #000 calc(100% - 24px), transparent); }
+  .legend li { flex: none; }
+  .legend button { min-height: 44px; border-radius: 22px; }
+  .buttons { grid-area: buttons; flex-direction: row; margin: 8px 0 0; }
+}
 .quiet { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .probe { position: absolute; visibility: hidden; }
 `;
@@ -94,6 +108,7 @@ export function makeShell(root) {
   root.adoptedStyleSheets = [sheet];
   const shell = {
     canvas: make('canvas', '', { 'aria-hidden': 'true' }),
+    overview: make('canvas', 'overview', { 'aria-hidden': 'true', hidden: '' }),
     tip: make('div', 'tip', { 'aria-hidden': 'true', hidden: '' }),
     note: make('p', 'note', { 'aria-hidden': 'true', hidden: '' }),
     zoomIn: make('button', '', { type: 'button' }, '+'),
@@ -109,9 +124,9 @@ export function makeShell(root) {
   shell.map = make('div', 'map', { role: 'application', tabindex: '0', 'aria-describedby': 'help', part: 'map' }, shell.canvas);
   shell.list = make('div', 'list', { id: 'list', part: 'list' }, shell.grid);
   shell.buttons = make('div', 'buttons', { part: 'buttons' }, shell.listButton, shell.zoomIn, shell.zoomOut, shell.fit);
-  shell.frame = make('div', 'frame', { part: 'frame' }, shell.map, shell.tip, shell.note);
-  const stage = make('div', 'stage', {}, shell.frame, shell.buttons);
-  root.append(stage, shell.list, shell.legend, shell.help, shell.live, shell.probe);
+  shell.frame = make('div', 'frame', { part: 'frame' }, shell.map, shell.overview, shell.tip, shell.note);
+  const stage = make('div', 'stage', {}, shell.frame, shell.legend, shell.buttons);
+  root.append(stage, shell.list, shell.help, shell.live, shell.probe);
   return shell;
 }
 

@@ -3,13 +3,16 @@
 //
 //   available  a full disc in the colour of its category     mine     a disc with a check mark
 //   held       a ring, half full                              booked   a small cross
-//   blocked    a dash
+//   blocked    a dash                                         dimmed   a thin ring: free, but not of the category that stands out
 //
-// Wheelchair places are squares with round corners instead of discs.
+// Wheelchair places are squares with round corners and the symbol of a wheelchair.
 
 import { AVAILABLE, BLOCKED, BOOKED, HELD } from './board.js';
 
 export const MINE = 4;
+export const NUMBERED = 5; // the buyer's own, where a number takes the place of the check mark
+export const DIMMED = 6;
+export const SYMBOL_ABOVE_PX = 17; // radius, in CSS pixels, from which a symbol leaves room for a number below it
 export const HEAT = 8; // HEAT + step; the first step means never
 
 export class Sprites {
@@ -81,13 +84,47 @@ export function checkMark(context, color, r) {
   context.stroke();
 }
 
+const SYMBOL_PX = 5; // a symbol in a seat of a smaller radius would be a smudge
+
+// Somebody in a wheelchair, in a square of 2 r.
+function wheelchair(context, color, r) {
+  context.save();
+  context.scale(r, r);
+  context.beginPath();
+  context.arc(-0.16, -0.7, 0.17, 0, 2 * Math.PI);
+  context.fillStyle = color;
+  context.fill();
+  context.beginPath();
+  for (const [i, [x, y]] of [[-0.16, -0.45], [-0.16, 0.02], [0.3, 0.02], [0.5, 0.5]].entries()) context[i === 0 ? 'moveTo' : 'lineTo'](x, y);
+  context.moveTo(-0.16, -0.22);
+  context.lineTo(0.24, -0.22);
+  context.moveTo(0.3, 0.44);
+  context.arc(-0.12, 0.26, 0.46, 0.4, 1.2 * Math.PI);
+  context.strokeStyle = color;
+  context.lineWidth = 0.17;
+  context.lineCap = context.lineJoin = 'round';
+  context.stroke();
+  context.restore();
+}
+
 // Draws a seat around the origin.
 export function drawSeat(context, theme, { look, category = 0, isSquare = false, r, line = 1 }) {
   if (look === AVAILABLE) {
-    full(context, theme.categories[category] ?? theme.categories[0], isSquare, r, line);
-  } else if (look === MINE) {
+    const paint = theme.categories[category] ?? theme.categories[0];
+    full(context, paint, isSquare, r, line);
+    if (!isSquare || r < SYMBOL_PX * line) return;
+    const hasRoom = r >= SYMBOL_ABOVE_PX * line;
+    context.translate(0, hasRoom ? -0.36 * r : 0);
+    wheelchair(context, paint.ink, r * (hasRoom ? 0.52 : 0.78));
+    context.translate(0, hasRoom ? 0.36 * r : 0);
+  } else if (look === DIMMED) {
+    outline(context, isSquare, r - line / 2);
+    context.strokeStyle = faded(theme.faint).css;
+    context.lineWidth = line;
+    context.stroke();
+  } else if (look === MINE || look === NUMBERED) {
     full(context, theme.accent, isSquare, r, line);
-    checkMark(context, theme.onAccent, r);
+    if (look === MINE) checkMark(context, theme.onAccent, r);
   } else if (look === HELD) {
     const width = Math.max(line, r * 0.18);
     outline(context, isSquare, r - width / 2);
@@ -110,11 +147,15 @@ export function drawSeat(context, theme, { look, category = 0, isSquare = false,
   }
 }
 
-// The colour of a seat that is only a few pixels wide, and how much narrower than its seat the dot is (in pixels).
+function faded({ rgba: [r, g, b] }) { return { css: `rgba(${r}, ${g}, ${b}, 0.5)`, rgba: [r, g, b, 128] }; }
+
+// The colour of a seat that is only a few pixels wide, and how much narrower than its seat the dot is (in pixels).  What is held is
+// dark and wide, what is sold or not for sale pale and narrow.
 export function tinyLook(theme, look, category) {
   if (look === AVAILABLE) return [theme.categories[category] ?? theme.categories[0], 0];
   if (look === MINE) return [theme.accent, 0];
-  if (look === HELD) return [theme.taken, 1];
+  if (look === HELD) return [theme.taken, 0];
   if (look > HEAT) return [theme.heat[look - HEAT - 1], 0];
-  return [theme.faint, 2];
+  if (look === HEAT) return [theme.faint, 2];
+  return [faded(theme.faint), look === DIMMED ? 1 : 2];
 }

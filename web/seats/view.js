@@ -2,6 +2,9 @@
 
 const SEAT_WIDEST_PX = 56; // the diameter of a seat at the closest zoom
 const MOVE_MS = 220;
+const COVER_MAX = 1.6; // how many times larger than the whole a map begins that is to fill its frame
+const COVER_WIDTH_PX = 560; // a wider frame has room for everything
+const BEYOND_PX = 72; // how far a map that is zoomed moves beyond its edge, so that nothing stays below buttons
 
 export class View {
   constructor(box, radius) {
@@ -14,6 +17,8 @@ export class View {
     this.scale = 1;
     this.goal = null;
     this.isFitted = true; // shows everything, and goes on doing so when the element's size changes
+    this.isFresh = true; // nobody has moved it yet
+    this.isToCover = false; // it begins by filling a narrow frame, though some of it is outside then
   }
 
   get fitScale() {
@@ -36,8 +41,17 @@ export class View {
   resize(width, height) {
     this.width = width;
     this.height = height;
-    if (this.isFitted) this.fit();
+    if (this.isFresh && this.isToCover) this.#cover();
+    else if (this.isFitted) this.fit();
     else this.#set(this.x, this.y, this.scale);
+  }
+
+  #cover() {
+    const { left, right, top, bottom } = this.box;
+    const whole = Math.max(this.width / (right - left), this.height / (bottom - top));
+    const scale = this.width > COVER_WIDTH_PX ? this.fitScale : Math.min(whole, COVER_MAX * this.fitScale);
+    this.#set((left + right) / 2, (top + bottom) / 2, scale);
+    this.isFresh = true;
   }
 
   fit() {
@@ -103,8 +117,9 @@ export class View {
 
   #clamp(x, y, wanted) {
     const scale = this.#clampScale(wanted);
-    const axis = (at, low, high, seen) => (high - low <= seen ? (low + high) / 2
-      : Math.min(high - seen / 2, Math.max(low + seen / 2, at)));
+    const beyond = scale > this.fitScale * 1.0001 ? BEYOND_PX / scale : 0;
+    const axis = (at, low, high, seen) => (high - low + 2 * beyond <= seen ? (low + high) / 2
+      : Math.min(high + beyond - seen / 2, Math.max(low - beyond + seen / 2, at)));
     return {
       x: axis(x, this.box.left, this.box.right, this.width / scale),
       y: axis(y, this.box.top, this.box.bottom, this.height / scale),
@@ -113,6 +128,7 @@ export class View {
   }
 
   #set(x, y, scale) {
+    this.isFresh = false;
     Object.assign(this, this.#clamp(x, y, scale));
     this.isFitted = this.scale <= this.fitScale * 1.0001;
   }

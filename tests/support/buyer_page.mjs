@@ -13,7 +13,7 @@ export class BuyerPage {
     this.howMany = page.getByRole('spinbutton', { name: 'How many' });
     this.best = page.getByRole('button', { name: 'Find best seats' });
     this.seats = page.getByRole('list', { name: 'Your seats' }).getByRole('listitem');
-    this.hold = page.getByRole('button', { name: 'Hold seats' });
+    this.hold = page.getByRole('button', { name: 'Continue' });
     this.timer = page.getByRole('timer');
     this.giveBack = page.getByRole('button', { name: 'Give back' });
     this.number = page.getByRole('textbox', { name: 'Card number' });
@@ -38,9 +38,13 @@ export class BuyerPage {
     for (const id of ids) {
       await this.find.fill(id);
       await this.find.press('Enter');
-      await this.says(`(${id}) is selected`);
+      await this.page.waitForFunction((seat) => document.querySelector('holdfast-seats').selection.includes(seat), id);
+      await this.says(`${await this.nameOf(id)} is selected`);
     }
   }
+
+  // What the page calls a seat.
+  nameOf(id) { return this.page.evaluate((seat) => document.querySelector('holdfast-seats').seat(seat).name, id); }
 
   // Selects seats and holds them.
   async take(...ids) {
@@ -70,6 +74,17 @@ export class BuyerPage {
     await this.booked.waitFor();
     const text = await this.page.getByRole('region', { name: 'Booked' }).innerText();
     return { id: /bkg_\w+/.exec(text)?.[0], number: /\b\w{4}-\w{4}-\w{4}\b/.exec(text)?.[0] };
+  }
+
+  // Asserts that this is in the window, without anything that covers it and without scrolling.
+  async assertInWindow(locator) {
+    const { x, y, width, height } = await locator.boundingBox();
+    const { innerWidth, innerHeight } = await this.page.evaluate(() => ({ innerWidth, innerHeight }));
+    assert.ok(x >= 0 && y >= 0 && x + width <= innerWidth && y + height <= innerHeight, `${locator} is at ${[x, y, width, height]} of ${innerWidth} x ${innerHeight}`);
+    assert.ok(await locator.evaluate((element) => {
+      const box = element.getBoundingClientRect();
+      return element.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+    }), `${locator} is covered`);
   }
 
   // What this browser keeps.

@@ -25,7 +25,7 @@ describe('choosing', () => {
     const buyer = await BuyerPage.open(await browser.page(), server, event);
     await buyer.select('Stalls-A-1', 'Stalls-A-2');
     await server.grant(event, 'Stalls-A-1');
-    await buyer.says('Stalls, row A, seat 1 (Stalls-A-1) was taken by somebody else');
+    await buyer.says('Stalls, row A, seat 1 was taken by somebody else');
     assert.equal(await buyer.seats.count(), 1);
     await buyer.page.done();
   });
@@ -37,7 +37,7 @@ describe('choosing', () => {
     await Promise.all(people.map((buyer) => buyer.hold.click()));
     const results = await Promise.all(people.map((buyer) => Promise.race([
       buyer.says('2 places are held for you.').then(() => 'held'),
-      buyer.says('(Stalls-B-1) were taken by somebody else and are removed from your seats.').then(() => 'lost'),
+      buyer.says('Stalls, row B, seat 1 were taken by somebody else and are removed from your seats.').then(() => 'lost'),
     ])));
     assert.deepEqual([...results].sort(), ['held', 'lost']);
     assert.equal(await people[results.indexOf('lost')].seats.count(), 0);
@@ -53,6 +53,14 @@ describe('choosing', () => {
       await buyer.find.press('Enter');
       await buyer.says(sentence);
     }
+    for (const [text, sentence] of [ // as the page writes it, as far as that is one seat
+      ['row b seat 7', '“row b seat 7” fits 2 seats. Type more of it, such as “Stalls, row B, seat 7”.'],
+      ['Balcony, row B, seat 7', 'Balcony, row B, seat 7 is selected.'], ['balcony b7', 'Balcony, row B, seat 7 is among your seats already.']]) {
+      await buyer.find.fill(text);
+      await buyer.find.press('Enter');
+      await buyer.says(sentence);
+    }
+    await buyer.page.getByRole('button', { name: 'Remove Balcony, row B, seat 7' }).click();
     for (const [text, sentence] of [['0', 'How many must be a number from 1 to 10.'], ['1.5', 'How many must be'], ['', 'How many must be']]) {
       await buyer.howMany.fill(text);
       await buyer.best.click();
@@ -64,6 +72,27 @@ describe('choosing', () => {
     await buyer.says('There are no 10 places together that fit.');
     await buyer.assertGood();
     await buyer.page.done();
+  });
+
+  it('a choice that leaves a single seat is pointed out as long as it does, if the event wants that', async () => {
+    const event = await server.createEvent(LAYOUT);
+    const page = await browser.page();
+    await page.route(`**/v1/events/${event.id}`, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...await response.json(), lone_seats: 'hint' } });
+    });
+    const buyer = await BuyerPage.open(page, server, event);
+    const { x, y } = await page.evaluate(() => document.querySelector('holdfast-seats').seatPosition('Stalls-A-2'));
+    await page.mouse.click(x, y);
+    await buyer.says('Stalls, row A, seat 1 would be left single');
+    const note = page.getByRole('region', { name: 'Your seats' }).getByText('would be left single');
+    await note.waitFor();
+    await buyer.assertGood();
+    await buyer.select('Stalls-A-1');
+    await note.waitFor({ state: 'hidden' });
+    await buyer.hold.click();
+    await buyer.says('2 places are held for you.');
+    await page.done();
   });
 
   it('a sale that closes and opens again says so without a reload', async () => {

@@ -1,15 +1,21 @@
-// The buyer's page, from choosing to booked: by mouse, by keyboard alone and on a small touch screen.
+// The buyer's page, from choosing to booked: by mouse, by keyboard alone and by touch, on screens of several sizes, light and dark.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { openBrowser, PHONE, urlOf } from '../support/browser.mjs';
 import { BuyerPage, tabTo } from '../support/buyer_page.mjs';
+import { assertTook } from '../support/process.mjs';
 import { reap, start } from '../support/server.mjs';
 
 const LAYOUT = {
   name: 'Hamlet', venue: 'Globe', starts_at: '2040-05-06T19:30:00.000Z',
   sections: [{ name: 'Stalls', price: 6500, rows: 3, seats_per_row: 10 }, { name: 'Balcony', price: 4500, rows: 2, seats_per_row: 8 }],
+};
+
+// A telephone a quarter as fast as this machine, on 3G: 1.6 Mbit/s down, 768 kbit/s up, 300 ms for a round trip.
+const SLOW = {
+  cpu: 4, network: { offline: false, latency: 300, downloadThroughput: 1_600_000 / 8, uploadThroughput: 768_000 / 8 }, firstMapMs: 3000, boughtMs: 20_000,
 };
 
 describe('a purchase', () => {
@@ -38,8 +44,8 @@ describe('a purchase', () => {
     await buyer.page.done();
   };
 
-  it('by mouse: seats on the map, held, paid, booked', async () => {
-    const { event, page, buyer } = await open();
+  it('by mouse: seats on the map, held, paid, booked; the button that goes on is always in view', async () => {
+    const { event, page, buyer } = await open(LAYOUT, { viewport: { width: 1280, height: 800 } });
     assert.equal(await page.title(), 'Hamlet');
     await page.getByText('Globe · Sunday, May 6, 2040').waitFor();
     await buyer.assertGood();
@@ -48,12 +54,15 @@ describe('a purchase', () => {
       await page.mouse.click(x, y);
     }
     await page.getByText('$130.00').waitFor();
-    assert.deepEqual(await buyer.seats.allInnerTexts().then((texts) => texts.map((text) => text.split('\n')[0])), ['Stalls, row B, seat 5 Stalls-B-5', 'Stalls, row B, seat 6 Stalls-B-6']);
+    assert.deepEqual(await buyer.seats.allInnerTexts().then((texts) => texts.map((text) => text.split('\n')[0])), ['Stalls, row B, seat 5', 'Stalls, row B, seat 6']);
+    await buyer.assertInWindow(buyer.hold);
     await buyer.assertGood();
     await buyer.hold.click();
     await buyer.says('2 places are held for you.');
     assert.match(await buyer.timer.innerText(), /^(8:00|7:[0-5]\d)$/);
     assert.equal((await server.map(event))['Stalls-B-5'], 'h');
+    assert.equal(await buyer.hold.count(), 0, 'one button goes on');
+    await buyer.assertInWindow(buyer.pay);
     await buyer.assertGood();
     await buyer.fillCard();
     assert.equal(await buyer.pay.innerText(), 'Pay $130.00');
@@ -89,7 +98,9 @@ describe('a purchase', () => {
   });
 
   it('by keyboard alone', async () => {
-    const { event, page, buyer } = await open();
+    const { event, page, buyer } = await open(LAYOUT, { viewport: { width: 768, height: 1024 }, colorScheme: 'dark' });
+    await buyer.assertInWindow(buyer.hold);
+    await buyer.assertGood();
     await page.evaluate(() => document.activeElement.blur());
     await tabTo(page, 'application');
     for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
@@ -98,6 +109,8 @@ describe('a purchase', () => {
     await tabTo(page, 'hold');
     await page.keyboard.press('Enter');
     await buyer.says('One place is held for you.');
+    await buyer.assertInWindow(buyer.pay);
+    await buyer.assertGood();
     await tabTo(page, 'card-number');
     await page.keyboard.type('4242424242424242');
     await page.keyboard.press('Tab');
@@ -133,35 +146,32 @@ describe('a purchase', () => {
     await assertBooked(buyer, event, 'Stalls-A-4');
   });
 
-  it('of the best seats of a category, one of which is given back before paying', async () => {
-    const { event, page, buyer } = await open();
+  it('of the best seats of a category on a telephone, one of which is given back before paying', async () => {
+    const { event, page, buyer } = await open(LAYOUT, { ...PHONE, viewport: { width: 390, height: 844 } });
+    await buyer.assertInWindow(buyer.hold);
+    const map = await buyer.map.boundingBox();
+    assert.ok(map.width >= 388 && map.height > 844 / 2, `the map fills the screen: ${map.width} x ${map.height}`);
+    await page.getByRole('button', { name: 'Best seats', exact: true }).tap();
     await buyer.howMany.fill('3');
     await page.getByRole('combobox', { name: 'Category' }).selectOption({ label: 'Balcony · $45.00' });
     await buyer.best.click();
     await buyer.says('3 places are held for you.');
     assert.equal(await buyer.seats.count(), 3);
     const [first, ...rest] = await page.evaluate(() => document.querySelector('holdfast-seats').currentHold.seats);
+    assert.equal(await buyer.map.count(), 0, 'the map has made way for the payment');
+    for (const shown of [buyer.pay, buyer.timer]) await buyer.assertInWindow(shown);
     await buyer.assertGood();
-    await page.getByRole('button', { name: `Remove ${first}` }).click();
-    await buyer.says(`(${first}) is removed.`);
+    const name = await buyer.nameOf(first);
+    await page.getByRole('button', { name: `Remove ${name}` }).click();
+    await buyer.says(`${name} is removed.`);
     assert.equal(await buyer.pay.innerText(), 'Pay $90.00');
+    await page.getByRole('button', { name: 'Show the map' }).tap();
+    await buyer.map.waitFor();
+    await buyer.assertInWindow(buyer.timer);
+    await page.getByRole('button', { name: 'Continue to the payment' }).tap();
     await buyer.payWith();
     await assertBooked(buyer, event, ...rest);
     assert.equal((await server.map(event))[first], '.');
-  });
-
-  it('of the best seats, to which the buyer says yes, has all the time from then on', async () => {
-    const { event, page, buyer } = await open();
-    await buyer.howMany.fill('2');
-    await buyer.best.click();
-    await buyer.says('2 places are held for you.');
-    const { id, seats, expires_at: before } = await page.evaluate(() => document.querySelector('holdfast-seats').currentHold);
-    await buyer.hold.click();
-    await buyer.hold.waitFor({ state: 'hidden' });
-    const { expires_at: now } = await server.read(`/v1/holds/${id}`);
-    assert.ok(now > before, `${now} is later than ${before}`);
-    await buyer.payWith();
-    await assertBooked(buyer, event, ...seats);
   });
 
   it('of seats that are added to a hold', async () => {
@@ -192,6 +202,29 @@ describe('a purchase', () => {
     const { id } = await buyer.booking();
     assert.deepEqual((await server.read(`/v1/bookings/${id}`)).areas, { Floor: 2 });
     assert.deepEqual(await server.areas(event), { Floor: 48 });
+    await page.done();
+  });
+
+  it(`on a slow telephone shows the first map in ${SLOW.firstMapMs / 1000} s and takes ${SLOW.boughtMs / 1000} s in all, for somebody who is quick`, async (t) => {
+    const event = await server.createEvent(LAYOUT);
+    const page = await browser.page({ ...PHONE, viewport: { width: 390, height: 844 }, once: true });
+    const session = await page.context().newCDPSession(page);
+    await session.send('Network.enable');
+    await session.send('Network.emulateNetworkConditions', SLOW.network);
+    await session.send('Emulation.setCPUThrottlingRate', { rate: SLOW.cpu });
+    const buyer = await BuyerPage.open(page, server, event, { ready: null });
+    await page.waitForFunction(() => performance.getEntriesByName('holdfast-first-draw').length > 0);
+    const firstMapMs = await page.evaluate(() => performance.getEntriesByName('holdfast-first-draw')[0].startTime);
+    await page.getByRole('button', { name: 'Best seats', exact: true }).tap();
+    await buyer.best.tap();
+    await buyer.giveBack.waitFor();
+    await buyer.fillCard();
+    await buyer.pay.tap();
+    await buyer.booked.waitFor();
+    const boughtMs = await page.evaluate(() => performance.now());
+    t.diagnostic(`first map after ${Math.round(firstMapMs)} ms, booked after ${Math.round(boughtMs)} ms`);
+    assertTook(firstMapMs, SLOW.firstMapMs, 'the first map');
+    assertTook(boughtMs, SLOW.boughtMs, 'two seats');
     await page.done();
   });
 

@@ -1,18 +1,19 @@
 // The buyer's page /e/{event}: a thin shell around <holdfast-seats>.  This file connects the parts (screen.js shows, purchase.js
 // asks the server, card.js pays) and decides what comes next:
 //
-//   choosing --Hold seats, Find best seats--> held --Pay--> paying --> booked
-//      ^                                       |  ^            |
-//      |                                       |  `--declined--'
-//      `--Give back, Look again <-- expired <--'
+//   choosing --Continue, Find best seats--> held --Pay--> paying --> booked
+//      ^                                     |  ^            |
+//      |                                     |  `--declined--'
+//      `--Give back, Look again <-- expired <-'
+//
+// On a narrow screen these are steps that take each other's place; a wide one shows the map beside each of them.
 //
 // The hold is the server's.  What this page keeps of it (keep.js) is only its id, so that a reload and a second tab find it again.
 
-import '../seats/element.js';
 import { call, insist, Problem, Unreachable } from '../lib/api.js';
 import { countdown } from '../lib/format.js';
 import { venueText, venueZone } from '../lib/venue_time.js';
-import { language, words } from '../texts.js';
+import { words } from '../texts.js';
 import { SandboxCard, StripeCard } from './card.js';
 import { byId, translate } from './dom.js';
 import { Keep, Receipt } from './keep.js';
@@ -21,6 +22,7 @@ import { Purchase, stageOf } from './purchase.js';
 import { keptQuery, redirectStatus } from './returned.js';
 import { isBefore, isOnSale } from './sale.js';
 import { Screen } from './screen.js';
+import { eventId, lang, map } from './stage.js';
 
 const TICK_MS = 500;
 const WATCH_MS = 5000;
@@ -29,15 +31,12 @@ const LAST_MINUTE_MS = 60_000;
 const SLOW_MS = 4000; // until the buyer is told what the page waits for
 const LONG_MS = 15_000; // until the buyer is told that a payment takes long
 
-const lang = language(new URLSearchParams(location.search).get('lang') ?? undefined);
 const t = words('buyer', lang);
-const eventId = eventOf(location.pathname);
 
-const map = document.createElement('holdfast-seats');
 const keep = new Keep(eventId, () => otherTabChanged());
 const receipt = new Receipt(eventId);
 const purchase = new Purchase('', keep);
-const places = new Places(map, t, lang);
+const places = new Places(map, lang);
 const screen = new Screen(map, places, t, lang);
 const say = (text, kind) => screen.say(text, kind);
 
@@ -45,15 +44,11 @@ let phase = 'loading'; // choosing, held, paying, expired, booked; missing: ther
 let sale = { status: 'open' }; // the event, as GET /v1/events/{e} has it
 let settings = null; // how this server is paid
 let card = null; // see card.js
-let isFound = false; // the hold is of seats that were found for the buyer, who has not said yes to them yet
+let isMapOpen = false; // the buyer looks at the map again, on a narrow screen, while seats are held
 let toldLastMinute = false;
 let couldBuy = false; // when the page was last drawn
 let clockOffsetMs = 0; // the server's clock less this one
 let watchedAt = 0; // when a booking that is open was last asked about
-
-function eventOf(path) {
-  try { return decodeURIComponent(path.split('/')[2] ?? ''); } catch { return ''; }
-}
 
 // A sentence for what was thrown.  The map's refusals are sentences already.
 function reasonOf(error) {
@@ -77,9 +72,9 @@ const canBuy = () => isOnSale(sale, serverNow());
 
 function show(next) {
   phase = next;
-  isFound = isFound && purchase.hold !== null;
+  isMapOpen = isMapOpen && phase === 'held';
   couldBuy = canBuy();
-  screen.showPhase(phase, couldBuy);
+  screen.showPhase(phase, couldBuy, isMapOpen);
   card?.lock(phase === 'paying');
   map.interactive = isChoosing() && couldBuy;
   showPlaces();
@@ -96,7 +91,7 @@ function showPlaces() {
     removeHeld: isChoosing() ? removeHeld : null,
     removeChosen: (id) => {
       map.deselect(id);
-      say(t('removed', { seat: places.full(id) }));
+      say(t('removed', { seat: places.name(id) }));
       screen.focusAfterRemoval();
     },
     removeArea: (name) => {
@@ -105,9 +100,19 @@ function showPlaces() {
       screen.focusAfterRemoval();
     },
   });
-  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || nChosen > 0 || isFound), isEnabled: nChosen > 0 || isFound });
   // Places that are chosen besides the held ones are held first, or taken back.
-  screen.showPayButton(!hold || nChosen > 0 || (hold.amount > 0 && !card) ? null : hold.amount);
+  const isOn = nChosen > 0 || isMapOpen;
+  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || isOn), isEnabled: isOn, isBack: isMapOpen && nChosen === 0 });
+  screen.showPayButton(!hold || isOn || (hold.amount > 0 && !card) ? null : hold.amount);
+  screen.showWayToBest(phase === 'choosing' && nChosen === 0);
+  showLone(isChoosing() && ['hint', 'refuse'].includes(sale.lone_seats) ? map.loneSeats : []);
+}
+
+// Points out seats that the choice would leave single, beside it for as long as it does, and once where everybody looks.
+function showLone(seats) {
+  const text = seats.length > 0 ? t('lone', { n: seats.length, seats: places.names(seats) }) : '';
+  if (text && !screen.showsLone(text)) say(text);
+  screen.showLone(text);
 }
 
 // The map grants at most what is left and what a hold may have.  While somebody types, the field is left as it is.
@@ -145,17 +150,17 @@ function findSeat(submit) {
   const text = field.value.trim();
   const found = text ? map.find(text) : [];
   if (found.length === 0) return say(t('noSuchSeat', { text }), 'bad');
-  if (found.length > 1) return say(t('severalSeats', { text, n: found.length, id: found[0] }));
+  if (found.length > 1) return say(t('severalSeats', { text, n: found.length, example: places.name(found[0]) }));
   const [id] = found;
   map.focusSeat(id);
-  if (map.selection.includes(id)) return say(t('alreadySelected', { seat: places.full(id) }));
+  if (map.selection.includes(id)) return say(t('alreadySelected', { seat: places.name(id) }));
   try {
     map.select(id);
   } catch (error) {
     return say(reasonOf(error), 'bad');
   }
   field.value = '';
-  return say(t('selected', { seat: places.full(id) }));
+  return say(t('selected', { seat: places.name(id) }));
 }
 
 async function findBest(submit) {
@@ -170,7 +175,7 @@ async function findBest(submit) {
     return say(t('badQuantity', { most }), 'bad');
   }
   const wish = { quantity, category: byId('best-category').value, ...(byId('best-accessible').checked ? { accessible: true } : {}) };
-  return hold(async () => { isFound = Boolean(await map.best(wish)); }, (error) => (error.code === 'sold_out' ? t('soldOutBest', { n: quantity }) : reasonOf(error)));
+  return hold(() => map.best(wish), (error) => (error.code === 'sold_out' ? t('soldOutBest', { n: quantity }) : reasonOf(error)));
 }
 
 // Makes a hold, or adds to it.  The map tells of it by its event `hold`.
@@ -187,25 +192,33 @@ async function hold(take, explain = reasonOf) {
   }
 }
 
-// Seats that were found are held already, or somebody else would have them while the buyer looks at them; saying yes to them starts
-// the time anew.
-async function holdFound() {
-  await purchase.renew();
-  isFound = false;
-  map.refreshHold().catch(() => {});
+// Holds what is chosen; where nothing more is, the buyer only looked at the map.
+function goOn() {
+  if (countOf({ seats: map.selection, areas: map.areaSelection }) > 0) return hold(() => map.hold());
+  return openMap(false);
+}
+
+function openMap(isOpen) {
+  isMapOpen = isOpen;
   show('held');
-  say(t('held', { n: countOf(purchase.hold) }), 'good');
-  byId('seats-title').focus();
+  scrollTo(0, 0);
+  if (!isOpen) byId('seats-title').focus();
+}
+
+function goToBest() {
+  byId('choose').scrollIntoView();
+  byId('choose-title').focus({ preventScroll: true });
 }
 
 async function held({ detail }) {
   const isNew = purchase.hold?.id !== detail.hold.id;
-  isFound = false;
+  isMapOpen = false;
   if (isNew) purchase.begin(detail.hold);
   else await purchase.readHold(detail.hold.id);
   toldLastMinute = false;
   receipt.clear();
   show('held');
+  scrollTo(0, 0);
   say(t('held', { n: countOf(detail.hold) }), 'good');
   byId('seats-title').focus(); // the button that was pressed is gone
   await showCard();
@@ -304,6 +317,7 @@ function ended(status) {
   screen.showCardError(null);
   if (status !== 'expired') return choose(t('ended'), 'bad');
   show('expired');
+  scrollTo(0, 0);
   say(t('expired'), 'bad');
   return byId('expired-title').focus();
 }
@@ -422,6 +436,7 @@ function booked() {
   screen.showCardError(null);
   screen.showBooking(booking);
   show('booked');
+  scrollTo(0, 0);
   say(t('bookedNow', { number: booking.number }), 'good');
   byId('booked-title').focus();
 }
@@ -500,7 +515,9 @@ function saleChanged({ status }) {
 function connect() {
   byId('find').addEventListener('submit', findSeat);
   byId('best').addEventListener('submit', findBest);
-  byId('hold').addEventListener('click', () => hold(isFound && countOf({ seats: map.selection, areas: map.areaSelection }) === 0 ? holdFound : () => map.hold()));
+  byId('hold').addEventListener('click', goOn);
+  byId('to-best').addEventListener('click', goToBest);
+  byId('change').addEventListener('click', () => openMap(true));
   byId('give-back').addEventListener('click', giveBack);
   byId('pay').addEventListener('submit', pay);
   byId('again').addEventListener('click', () => choose());
@@ -531,9 +548,6 @@ async function begin() {
   byId('back').href = `/${keptQuery}`;
   say(t('loading'));
   connect();
-  map.setAttribute('event', eventId);
-  map.setAttribute('lang', lang);
-  byId('stage').prepend(map);
   try {
     const { json, headers } = await insist('', 'GET', `/v1/events/${encodeURIComponent(eventId)}`);
     sale = json;
@@ -554,6 +568,7 @@ async function begin() {
   show('choosing');
   if (hasBegun === false) say('');
   saySale();
+  if (!canBuy()) screen.showAbout();
 }
 
 begin();

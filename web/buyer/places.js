@@ -4,27 +4,21 @@ import { list, money } from '../lib/format.js';
 
 export class Places {
   #map;
-  #t;
   #lang;
 
-  constructor(map, t, lang) {
+  constructor(map, lang) {
     this.#map = map;
-    this.#t = t;
     this.#lang = lang;
   }
 
   money(amount) { return money(amount, this.#map.currency, this.#lang); }
 
-  // "Stalls, row A, seat 12", as printed on a ticket.
+  // "Stalls, row A, seat 12", as printed on a ticket, and as a buyer may type it.
   name(id) { return this.#map.seat(id)?.name ?? id; }
 
-  // The same with the id, which is what can be searched for.
-  full(id) {
-    const name = this.name(id);
-    return name === id ? id : this.#t('seatAndId', { name, id });
-  }
+  names(ids) { return this.list(ids.map((id) => this.name(id))); }
 
-  names(ids) { return list(ids.map((id) => this.full(id)), this.#lang); }
+  list(names) { return list(names, this.#lang); }
 
   // The price of a seat now; null if it is not known.
   price(id) { return this.#map.seat(id)?.price ?? null; }

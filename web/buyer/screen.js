@@ -3,6 +3,8 @@
 import { venueText, venueZone } from '../lib/venue_time.js';
 import { byId, element } from './dom.js';
 
+const sum = (places) => Object.values(places ?? {}).reduce((total, n) => total + n, 0);
+
 // Are there seats that are offered only to those who ask for them?
 function hasAccessible({ accessible, sections }) {
   const listed = (list) => (Array.isArray(list) ? list : []);
@@ -27,6 +29,7 @@ export class Screen {
     const status = byId('status');
     status.className = `message ${kind}`;
     status.textContent = text;
+    for (const animation of status.getAnimations?.() ?? []) animation.currentTime = 0; // where it fades, it begins anew
   }
 
   showSale(sale) {
@@ -35,6 +38,7 @@ export class Screen {
     byId('name').textContent = name;
     document.title = name;
     byId('when').textContent = [venue, address, startsAt && time(startsAt)].filter(Boolean).join(' · ');
+    byId('more-about').hidden = !doorsAt && !description;
     byId('doors').hidden = !doorsAt;
     byId('doors').textContent = doorsAt ? this.#t('doorsAt', { time: time(doorsAt) }) : '';
     byId('about').hidden = !description;
@@ -44,19 +48,31 @@ export class Screen {
     byId('best-accessible-field').hidden = !hasAccessible(sale);
   }
 
+  // What an event is about is open to read where there is nothing to choose.
+  showAbout() { byId('more-about').open = true; }
+
   showMissing(title) {
     byId('stage').hidden = true;
+    byId('content').dataset.view = 'cart';
     byId('name').textContent = title;
     document.title = title;
   }
 
-  // Shows the parts of the page that belong to a phase.
-  showPhase(phase, canBuy) {
+  // Shows the parts of the page that belong to a phase.  With `isMapOpen` the buyer looks at the map again while seats are held.
+  showPhase(phase, canBuy, isMapOpen) {
     const isHeld = phase === 'held' || phase === 'paying';
     const isPaying = phase === 'paying';
+    const hasOrder = isHeld || (phase === 'choosing' && canBuy);
+    const page = byId('content');
+    page.dataset.phase = phase;
+    page.dataset.view = phase === 'choosing' || (phase === 'held' && isMapOpen) ? 'map' : 'cart';
+    page.toggleAttribute('data-order', hasOrder);
+    byId('order').hidden = !hasOrder;
     byId('choose').hidden = !(phase === 'choosing' && canBuy);
     byId('seats').hidden = !(isHeld || (phase === 'choosing' && canBuy));
     byId('held').hidden = !isHeld;
+    byId('change').disabled = isPaying;
+    byId('clock').hidden = !isHeld;
     byId('payment').hidden = !isHeld;
     byId('expired').hidden = phase !== 'expired';
     byId('booked').hidden = phase !== 'booked';
@@ -121,32 +137,50 @@ export class Screen {
       ...Object.entries(areas).map(([name, n]) => this.#area(name, n, () => removeArea(name))),
     ];
     const more = this.#places.total(chosen, areas);
-    const isPriced = items.length > 0 && more !== null;
+    const nAreas = sum(hold?.areas) + sum(areas), n = (hold?.seats.length ?? 0) + chosen.length + nAreas;
     byId('seats-list').replaceChildren(...items);
     byId('seats-list').hidden = items.length === 0;
     byId('seats-none').hidden = items.length > 0;
-    byId('total').hidden = !isPriced;
-    byId('total-amount').textContent = isPriced ? this.#places.money(more + (hold?.amount ?? 0)) : '';
+    byId('count').textContent = n === 0 ? this.#t('noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n });
+    byId('total-amount').textContent = n > 0 && more !== null ? this.#places.money(more + (hold?.amount ?? 0)) : '';
   }
 
-  #seat(id, remove) { return this.#item(this.#places.name(id), id, this.#places.price(id), remove); }
+  showLone(text) {
+    byId('lone').hidden = !text;
+    byId('lone').textContent = text;
+  }
+  showsLone(text) { return byId('lone').textContent === text; }
+
+  #seat(id, remove) { return this.#item(this.#places.name(id), this.#places.name(id), this.#places.price(id), remove); }
   #area(name, n, remove) { return this.#item(this.#t('places', { area: name, n }), name, this.#places.total([], { [name]: n }), remove); }
 
   // One line: what it is, its price, and a button that removes it.
-  #item(name, id, price, remove) {
-    const label = element('span', { className: 'seat-name' }, name, ...(name.includes(id) ? [] : [' ', element('span', { className: 'soft seat-id' }, id)]));
-    const parts = [label];
+  #item(text, name, price, remove) {
+    const parts = [element('span', { className: 'seat-name' }, text)];
     if (price !== null) parts.push(element('span', { className: 'price' }, this.#places.money(price)));
-    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: id }), onclick: remove }, this.#t('removeShort')));
+    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: name }), onclick: remove }, this.#t('removeShort')));
     return element('li', {}, ...parts);
+  }
+
+  // The same lines without anything to do.
+  #lines({ seats, areas }) {
+    return [...seats.map((id) => this.#item(this.#places.name(id), '', null)), ...Object.entries(areas ?? {}).map(([name, n]) => this.#item(this.#t('places', { area: name, n }), '', null))];
   }
 
   // A removed line takes the focus with it: the first line gets it, or the heading of the list.
   focusAfterRemoval() { (byId('seats-list').querySelector('button') ?? byId('seats-title')).focus(); }
 
-  showHoldButton({ isShown, isEnabled }) {
+  // The button that holds what is chosen; with `isBack`, where nothing more is, it only leads back to the payment.
+  showHoldButton({ isShown, isEnabled, isBack }) {
     byId('hold').hidden = !isShown;
     byId('hold').disabled = !isEnabled;
+    byId('hold').lastElementChild.textContent = this.#t(isBack ? 'continueHeld' : 'continueMeans');
+  }
+
+  // Where nothing is chosen yet, a narrow screen leads to the forms below the map.
+  showWayToBest(isShown) {
+    byId('to-best').hidden = !isShown || byId('best').hidden;
+    byId('order').classList.toggle('empty', !byId('to-best').hidden);
   }
 
   // ---- paying ----
@@ -154,6 +188,7 @@ export class Screen {
   // `amount` is null where nothing can be paid now.
   showPayButton(amount) {
     byId('pay-button').hidden = amount === null;
+    byId('total').hidden = amount !== null;
     if (amount !== null) byId('pay-button').textContent = amount > 0 ? this.#t('pay', { amount: this.#places.money(amount) }) : this.#t('book');
   }
 
@@ -176,9 +211,6 @@ export class Screen {
       ...fact('bookingId', element('code', {}, id), this.#t('keepIds')),
       ...(payment ? fact('paid', this.#places.money(amount)) : []),
     );
-    byId('booked-seats').replaceChildren(
-      ...seats.map((seat) => this.#item(this.#places.name(seat), seat, null)),
-      ...Object.entries(areas ?? {}).map(([name, n]) => this.#item(this.#t('places', { area: name, n }), name, null)),
-    );
+    byId('booked-seats').replaceChildren(...this.#lines({ seats, areas }));
   }
 }

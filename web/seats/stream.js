@@ -16,7 +16,26 @@ const SILENCE_MS = 40_000; // the server writes a comment every 15 s
 const PAUSE_FIRST_MS = 500;
 const PAUSE_MAX_MS = 10_000;
 const OFFLINE_AFTER_MS = 20_000; // of attempts in vain
+const PLAN_TIMEOUT_MS = 60_000;
 const HIDDEN_MS = 60_000; // a page that nobody looks at gives its connection back after this
+
+const asked = new Map(); // address -> the answer to a request that was made ahead
+
+// Asks for what a map shows first before there is a map: on a slow network its modules take longer than the answers do.
+export function askAhead(server, event) {
+  for (const what of ['plan', 'seats']) {
+    const path = `/v1/events/${encodeURIComponent(event)}/${what}`;
+    const answer = call(server, 'GET', path, { timeoutMs: PLAN_TIMEOUT_MS });
+    answer.catch(() => {}); // the map tells of it, and asks again
+    asked.set(server + path, answer);
+  }
+}
+
+function ask(server, path, options) {
+  const answer = asked.get(server + path);
+  asked.delete(server + path);
+  return answer ?? call(server, 'GET', path, options);
+}
 
 // Finds the messages of a stream (text/event-stream) in pieces of text.  A message is { event, id, data }.
 export class Messages {
@@ -127,7 +146,7 @@ export class Follower {
 
   // Reads the snapshot.
   async #read() {
-    const { json, headers } = await call(this.server, 'GET', `${this.path}/seats`);
+    const { json, headers } = await ask(this.server, `${this.path}/seats`);
     if (this.#isStopped) return;
     await this.on.snapshot(json, headers.has('Holdfast-Stale'));
     this.seq = json.seq;
@@ -201,7 +220,7 @@ class Reset extends Error {}
 export async function loadPlan(server, event, signal, tell) {
   for (let attempt = 0; ; attempt++) {
     try {
-      return (await call(server, 'GET', `/v1/events/${encodeURIComponent(event)}/plan`, { timeoutMs: 60_000 })).json;
+      return (await ask(server, `/v1/events/${encodeURIComponent(event)}/plan`, { timeoutMs: PLAN_TIMEOUT_MS })).json;
     } catch (error) {
       if (signal.aborted || (error instanceof Problem && error.status === 404)) throw error;
       tell('reconnecting');

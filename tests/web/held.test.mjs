@@ -58,7 +58,7 @@ describe('a hold', () => {
     await person.done();
   });
 
-  it('that expires says so, and offers to look again', async () => {
+  it('that expires says so, offers the same seats until somebody else has one, and to look again', async () => {
     const event = await server.createEvent({ ...LAYOUT, hold_ttl_ms: TTL_MS });
     const page = await browser.page();
     const buyer = await BuyerPage.open(page, server, event);
@@ -74,15 +74,19 @@ describe('a hold', () => {
     const times = await page.evaluate(() => globalThis.times);
     assert.ok(times.length > 0 && times.every((text) => /^0:0\d$/.test(text)), JSON.stringify(times));
     assert.equal(await buyer.kept(), '{}');
+    await page.getByText('They are still free: you can have them again.').waitFor();
+    await page.getByRole('button', { name: 'Take the same seats again' }).waitFor();
     await buyer.assertGood();
+    assertOk(await server.patch(`/v1/events/${event.id}`, { hold_ttl_ms: 480_000 }));
+    await server.grant(event, 'S-A-1');
+    await page.getByText('S, row A, seat 1 is no longer free.').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Take the same seats again' }).count(), 0);
     await page.getByRole('button', { name: 'Look again' }).click();
-    await until('the seat is free', async () => (await server.map(event))['S-A-1'] === '.');
-    await buyer.shows('S-A-1', '.');
-    await buyer.select('S-A-1');
+    await buyer.select('S-A-2');
     await page.done();
   });
 
-  it('that expired while the page was closed is told at the next visit', async () => {
+  it('that expired while the page was closed is told at the next visit, and its seats can be had again', async () => {
     const event = await server.createEvent({ ...LAYOUT, hold_ttl_ms: TTL_MS });
     const page = await browser.page();
     const buyer = await BuyerPage.open(page, server, event);
@@ -101,6 +105,11 @@ describe('a hold', () => {
     await until('it has expired', async () => (await server.read(`/v1/holds/${hold.id}`)).status === 'expired');
     const again = await BuyerPage.open(page, server, event, { ready: null });
     await again.says('Your hold has expired.');
+    assertOk(await server.patch(`/v1/events/${event.id}`, { hold_ttl_ms: 480_000 }));
+    await page.getByRole('button', { name: 'Take the same seats again' }).click();
+    await again.says('One place is held for you.');
+    const { hold: next } = await holdOf(again);
+    assert.deepEqual((await server.read(`/v1/holds/${next}`)).seats, hold.seats);
     await page.done();
   });
 

@@ -174,6 +174,35 @@ describe('a purchase', () => {
     assert.equal((await server.map(event))[first], '.');
   });
 
+  it('for which two minutes and half a minute are told, and more time is given while it may be', async () => {
+    const { event, page, buyer } = await open({ ...LAYOUT, hold_ttl_ms: 480_000, hold_max_ms: 600_000 });
+    const pass = (ms) => page.evaluate((ahead) => { // for this page
+      for (const clock of [Date, performance]) {
+        const now = clock.now.bind(clock);
+        clock.now = () => now() + ahead;
+      }
+    }, ms);
+    await buyer.take('Stalls-A-1');
+    const more = page.getByRole('button', { name: 'More time' });
+    assert.equal(await more.count(), 0);
+    const { id, expires_at: before, max_expires_at: most } = await page.evaluate(() => document.querySelector('holdfast-seats').currentHold);
+    await pass(370_000);
+    await buyer.says('You have 2 minutes left to pay, and can have more time.');
+    await buyer.assertGood();
+    const color = () => buyer.timer.evaluate((timer) => getComputedStyle(timer).color);
+    const soon = await color();
+    await more.click();
+    await buyer.says(/You have more time: \d+:\d\d from now\./);
+    const { expires_at: now } = await server.read(`/v1/holds/${id}`);
+    assert.ok(now > before && now <= most, `${now} is later than ${before}`);
+    await pass(455_000);
+    await buyer.says('You have 30 seconds left to pay');
+    assert.notEqual(await color(), soon);
+    await buyer.assertGood();
+    await buyer.payWith();
+    await assertBooked(buyer, event, 'Stalls-A-1');
+  });
+
   it('of seats that are added to a hold', async () => {
     const { event, buyer } = await open();
     await buyer.take('Stalls-A-1');

@@ -11,7 +11,7 @@
 // The hold is the server's.  What this page keeps of it (keep.js) is only its id, so that a reload and a second tab find it again.
 
 import { call, insist, Problem, Unreachable } from '../lib/api.js';
-import { countdown } from '../lib/format.js';
+import { countdown, duration } from '../lib/format.js';
 import { venueText, venueZone } from '../lib/venue_time.js';
 import { words } from '../texts.js';
 import { SandboxCard, StripeCard } from './card.js';
@@ -27,7 +27,9 @@ import { eventId, lang, map } from './stage.js';
 const TICK_MS = 500;
 const WATCH_MS = 5000;
 const UNKNOWN_MS = 10_000; // how long the server may take to hear of a payment whose outcome this page does not know
-const LAST_MINUTE_MS = 60_000;
+const SOON_MS = 120_000; // the time that is left is pointed out, and more is offered
+const LAST_MS = 30_000; // it is pointed out again
+const MORE_LEAST_MS = 5000; // less is not worth a button
 const SLOW_MS = 4000; // until the buyer is told what the page waits for
 const LONG_MS = 15_000; // until the buyer is told that a payment takes long
 
@@ -45,7 +47,8 @@ let sale = { status: 'open' }; // the event, as GET /v1/events/{e} has it
 let settings = null; // how this server is paid
 let card = null; // see card.js
 let isMapOpen = false; // the buyer looks at the map again, on a narrow screen, while seats are held
-let toldLastMinute = false;
+let toldMs = Infinity; // the time left that was pointed out last
+let lapsed = null; // the hold that has expired
 let couldBuy = false; // when the page was last drawn
 let clockOffsetMs = 0; // the server's clock less this one
 let watchedAt = 0; // when a booking that is open was last asked about
@@ -215,7 +218,7 @@ async function held({ detail }) {
   isMapOpen = false;
   if (isNew) purchase.begin(detail.hold);
   else await purchase.readHold(detail.hold.id);
-  toldLastMinute = false;
+  toldMs = Infinity;
   receipt.clear();
   show('held');
   scrollTo(0, 0);
@@ -266,16 +269,45 @@ function tick() {
   if (phase === 'choosing' && canBuy() !== couldBuy) saleChanged(sale);
   if (!purchase.hold || !['held', 'paying'].includes(phase)) return;
   const { leftMs } = purchase;
-  screen.showTime(countdown(leftMs));
+  const canHaveMore = phase === 'held' && leftMs <= SOON_MS && moreMs() >= MORE_LEAST_MS;
+  screen.showTime(countdown(leftMs), leftMs > SOON_MS ? '' : leftMs > LAST_MS ? 'soon' : 'last', canHaveMore);
   if (phase !== 'held') return;
-  if (leftMs > LAST_MINUTE_MS) toldLastMinute = false;
-  else if (leftMs > 0 && !toldLastMinute) {
-    toldLastMinute = true;
-    if (purchase.hold.expires_in_ms > LAST_MINUTE_MS) say(t('minuteLeft'));
-  }
+  sayTime(leftMs, canHaveMore);
   // A payment that this page did not see to its end, before a reload say, may still arrive.
   const isWatching = purchase.booking && performance.now() - watchedAt > WATCH_MS;
   if (leftMs <= 0 || isWatching) judge();
+}
+
+// Says how much time is left when it gets short, unless there never was more.
+function sayTime(leftMs, canHaveMore) {
+  const markMs = [LAST_MS, SOON_MS].find((ms) => leftMs <= ms) ?? Infinity;
+  const isNew = markMs < toldMs;
+  toldMs = markMs;
+  const { created_at: since, expires_at: until } = purchase.hold;
+  if (isNew && leftMs > 0 && Date.parse(until) - Date.parse(since) > markMs) say(t(canHaveMore ? 'leftToPayMore' : 'leftToPay', { time: duration(markMs, lang) }));
+}
+
+// How much longer the hold would last if it were renewed now.  Once a booking has begun, it cannot be.
+function moreMs() {
+  const { expires_at: until, max_expires_at: most } = purchase.hold;
+  if (purchase.booking && stageOf(purchase.booking) !== 'over') return 0;
+  return Math.min(Date.parse(most), serverNow() + sale.hold_ttl_ms) - Date.parse(until);
+}
+
+async function haveMoreTime() {
+  const { expires_at: before } = purchase.hold;
+  byId('more-time').disabled = true;
+  try {
+    await purchase.renew();
+    map.refreshHold().catch(() => {});
+    say(...(purchase.hold.expires_at > before ? [t('moreTimeGiven', { time: countdown(purchase.leftMs) }), 'good'] : [t('moreTimeOver')]));
+    tick();
+    if (byId('more-time').hidden) byId('seats-title').focus(); // the button that was pressed is gone
+  } catch (error) {
+    await stumble(error);
+  } finally {
+    byId('more-time').disabled = false;
+  }
 }
 
 let isJudging = false;
@@ -310,6 +342,7 @@ async function leaveHold(found) {
 }
 
 function ended(status) {
+  lapsed = purchase.hold;
   purchase.forget();
   map.forget();
   map.clear();
@@ -317,9 +350,30 @@ function ended(status) {
   screen.showCardError(null);
   if (status !== 'expired') return choose(t('ended'), 'bad');
   show('expired');
+  showLapsed();
   scrollTo(0, 0);
   say(t('expired'), 'bad');
   return byId('expired-title').focus();
+}
+
+// Offers what was held until now as long as it is free.
+function showLapsed() {
+  const available = Object.fromEntries(map.areas.map((area) => [area.name, area.available]));
+  const gone = [...lapsed.seats.filter((id) => map.status(id) !== '.').map((id) => places.name(id)),
+    ...Object.entries(lapsed.areas ?? {}).filter(([name, n]) => !(available[name] >= n)).map(([name]) => name)];
+  screen.showExpired(lapsed, gone);
+}
+
+async function takeSame() {
+  byId('same').disabled = true;
+  await hold(async () => {
+    map.clear();
+    for (const id of lapsed.seats) map.select(id);
+    for (const [name, n] of Object.entries(lapsed.areas ?? {})) map.setArea(name, n);
+    await map.hold();
+  });
+  byId('same').disabled = false;
+  if (phase === 'expired') show('choosing'); // with what is left of them
 }
 
 // ---- paying ----
@@ -518,8 +572,10 @@ function connect() {
   byId('hold').addEventListener('click', goOn);
   byId('to-best').addEventListener('click', goToBest);
   byId('change').addEventListener('click', () => openMap(true));
+  byId('more-time').addEventListener('click', haveMoreTime);
   byId('give-back').addEventListener('click', giveBack);
   byId('pay').addEventListener('submit', pay);
+  byId('same').addEventListener('click', takeSame);
   byId('again').addEventListener('click', () => choose());
   byId('more').addEventListener('click', bookMore);
   map.addEventListener('select', ({ detail }) => {
@@ -533,6 +589,7 @@ function connect() {
   for (const end of ['expire', 'release']) map.addEventListener(end, () => judge());
   map.addEventListener('change', () => {
     if (phase === 'choosing') showAreas();
+    if (phase === 'expired') showLapsed();
     if (phase === 'held' && purchase.hold.seats.some((id) => map.status(id) !== 'h')) judge();
   });
   map.addEventListener('event', ({ detail }) => { if (phase !== 'loading') saleChanged(detail); });

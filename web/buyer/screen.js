@@ -81,8 +81,11 @@ export class Screen {
     byId('pay-button').setAttribute('aria-busy', String(isPaying));
   }
 
-  showTime(left) {
+  // `urgency` is '', 'soon' or 'last'.
+  showTime(left, urgency, canHaveMore) {
     if (byId('timer').textContent !== left) byId('timer').textContent = left;
+    byId('clock').className = `clock ${urgency}`;
+    byId('more-time').hidden = !canHaveMore;
   }
 
   // ---- choosing ----
@@ -203,6 +206,14 @@ export class Screen {
   }
 
   // ---- the end ----
+
+  // What was held until its time was over.  `gone` are the places of it that somebody else has by now.
+  showExpired(lapsed, gone) {
+    byId('expired-seats').replaceChildren(...this.#lines(lapsed));
+    byId('expired-state').textContent = gone.length === 0 ? this.#t('sameFree') : this.#t('sameGone', { n: gone.length, seats: this.#places.list(gone) });
+    byId('same').hidden = gone.length > 0;
+    byId('again').className = gone.length > 0 ? 'wide primary' : 'wide';
+  }
 
   showBooking({ number, id, amount, payment, seats, areas }) {
     const fact = (name, value, hint) => [element('dt', {}, this.#t(name)), element('dd', {}, value, ...(hint ? [element('span', { className: 'soft' }, hint)] : []))];

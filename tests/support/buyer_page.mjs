@@ -73,7 +73,9 @@ export class BuyerPage {
   async booking() {
     await this.booked.waitFor();
     const text = await this.page.getByRole('region', { name: 'Booked' }).innerText();
-    return { id: /bkg_\w+/.exec(text)?.[0], number: /\b\w{4}-\w{4}-\w{4}\b/.exec(text)?.[0] };
+    assert.doesNotMatch(text, /(bkg|hold|evt|pay)_/, 'nobody reads a secret over the shoulder');
+    const link = await this.page.getByRole('link', { name: 'Link to this booking' }).getAttribute('href');
+    return { link, id: /#booking=(bkg_\w+)$/.exec(link)?.[1], number: /\b\w{4}-\w{4}-\w{4}\b/.exec(text)?.[0] };
   }
 
   // Asserts that this is in the window, without anything that covers it and without scrolling.

@@ -2,6 +2,7 @@
 // backends: sqlite
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { openBrowser, PHONE, urlOf } from '../support/browser.mjs';
 import { BuyerPage, tabTo } from '../support/buyer_page.mjs';
@@ -67,8 +68,19 @@ describe('a purchase', () => {
     await buyer.fillCard();
     assert.equal(await buyer.pay.innerText(), 'Pay $130.00');
     await buyer.pay.click();
-    await buyer.booking();
+    const { number, link } = await buyer.booking();
     await buyer.assertGood();
+    const facts = await page.getByRole('region', { name: 'Booked' }).innerText();
+    for (const fact of ['Hamlet', 'Globe', /Sunday, May 6, 2040 at 7:30\sPM UTC/, '$130.00', 'Stalls, row B, seat 5', number]) assert.match(facts, new RegExp(fact.source ?? fact.replace('$', '\\$')));
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Add to calendar' }).click()]);
+    assert.match(fs.readFileSync(await file.path(), 'utf8'), /^BEGIN:VCALENDAR\r\n[^]*DTSTART:20400506T193000Z\r\nSUMMARY:Hamlet\r\nLOCATION:Globe\r\n[^]*seat 5\\nStalls[^]*END:VCALENDAR\r\n$/);
+    const other = await browser.page();
+    await other.goto(link); // on another device
+    assert.equal((await new BuyerPage(other, server).booking()).number, number);
+    await other.getByRole('button', { name: 'Book more seats' }).click();
+    await new BuyerPage(other, server).hold.waitFor();
+    assert.equal(new URL(other.url()).hash, '');
+    await other.done();
     await assertBooked(buyer, event, 'Stalls-B-5', 'Stalls-B-6');
   });
 

@@ -1,4 +1,4 @@
-// The texts of the pages: every text is there in every language, with the same values in it.
+// The texts of the pages: every text is there in every language, with the same values in it.  And what is made of texts.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -9,6 +9,7 @@ import { describe, it } from 'node:test';
 const load = (file) => import(`data:text/javascript,${encodeURIComponent(fs.readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8'))}`);
 const { language, languages, texts, words } = await load('texts.js');
 const { countdown, duration, money } = await load('lib/format.js');
+const { calendarOf } = await load('buyer/calendar.js');
 
 const formsOf = (text) => (typeof text === 'string' ? { other: text } : text);
 const valuesOf = (text) => [...new Set(Object.values(formsOf(text)).flatMap((form) => [...form.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)))].filter((name) => name !== 'n').sort();
@@ -62,5 +63,18 @@ describe('money and time', () => {
 
   it('a duration has the unit that fits', () => {
     assert.deepEqual([5000, 300_000, 7_200_000, 172_800_000].map((ms) => duration(ms, 'en')), ['5 seconds', '5 minutes', '2 hours', '2 days']);
+  });
+});
+
+describe('a booking in a calendar', () => {
+  it('says what, where and when, in lines that a calendar reads', () => {
+    const event = { name: 'Hamlet; or, "To be"\nBEGIN:VALARM', venue: 'Globe', venue_address: 'Bankside 1', starts_at: '2040-05-06T19:30:00+02:00' };
+    const text = calendarOf({ event, booking: { number: '8F3K-71QZ-M0XD' }, places: ['Parkett, Reihe Ä, Platz 1'.repeat(4)], host: 'tickets.example', now: 0 });
+    assert.ok(text.endsWith('END:VCALENDAR\r\n'));
+    const folded = text.split('\r\n');
+    assert.ok(folded.every((line) => Buffer.byteLength(line) <= 75 && !line.includes('\n')));
+    const lines = text.replaceAll('\r\n ', '').split('\r\n');
+    for (const line of ['UID:8F3K-71QZ-M0XD@tickets.example', 'DTSTAMP:19700101T000000Z', 'DTSTART:20400506T173000Z', 'LOCATION:Globe\\, Bankside 1',
+      'SUMMARY:Hamlet\\; or\\, "To be"\\nBEGIN:VALARM', `DESCRIPTION:${'Parkett\\, Reihe Ä\\, Platz 1'.repeat(4)}\\n8F3K-71QZ-M0XD`]) assert.ok(lines.includes(line), `${line} in ${text}`);
   });
 });

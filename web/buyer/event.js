@@ -19,7 +19,7 @@ import { byId, translate } from './dom.js';
 import { Keep, Receipt } from './keep.js';
 import { Places } from './places.js';
 import { Purchase, stageOf } from './purchase.js';
-import { keptQuery, redirectStatus } from './returned.js';
+import { keptQuery, linkedBooking, redirectStatus } from './returned.js';
 import { isBefore, isOnSale } from './sale.js';
 import { Screen } from './screen.js';
 import { eventId, lang, map } from './stage.js';
@@ -488,15 +488,25 @@ function booked() {
   map.clear(); // it goes on showing the seats as the buyer's
   card?.clear();
   screen.showCardError(null);
-  screen.showBooking(booking);
+  showBooking(booking);
+  byId('booked-title').focus();
+}
+
+function showBooking(booking) {
+  screen.showBooking(booking, sale, `${location.origin}${location.pathname}${keptQuery}#booking=${encodeURIComponent(booking.id)}`);
   show('booked');
   scrollTo(0, 0);
   say(t('bookedNow', { number: booking.number }), 'good');
-  byId('booked-title').focus();
+}
+
+async function copyLink() {
+  await navigator.clipboard.writeText(byId('keep-link').href);
+  say(t('copied'), 'good');
 }
 
 function bookMore() {
   receipt.clear();
+  history.replaceState(history.state, '', location.pathname + keptQuery);
   map.forget();
   choose();
 }
@@ -506,7 +516,7 @@ function bookMore() {
 // Goes on with what this browser has begun earlier.  Resolves to true if there is something.
 async function resume() {
   const kept = keep.get();
-  if (!kept) return showReceipt();
+  if (!kept) return showBooked(receipt.get());
   const found = await purchase.readHold(kept.hold);
   if (!found) {
     keep.clear(kept.hold);
@@ -532,15 +542,16 @@ async function resumeHold() {
   if (isBack) refused('notCompleted', purchase.booking?.payment?.last_error?.message);
 }
 
-// What was booked in this tab is shown again after a reload.
-async function showReceipt() {
-  const id = receipt.get();
+// What was booked in this tab is shown again after a reload, and wherever the link to it is opened.
+async function showBooked(id) {
   if (!id) return false;
-  const { json } = await call('', 'GET', `/v1/bookings/${encodeURIComponent(id)}`);
-  if (json.status !== 'confirmed') return false;
-  screen.showBooking(json);
-  show('booked');
-  say(t('bookedNow', { number: json.number }), 'good');
+  const { json } = await insist('', 'GET', `/v1/bookings/${encodeURIComponent(id)}`).catch((error) => {
+    if (error.status === 404) return { json: { status: 'none' } };
+    throw error;
+  });
+  if (json.status === 'confirmed' && json.event === eventId) showBooking(json);
+  else if (id === linkedBooking) choose(t('bookingOver'), 'bad');
+  else return false;
   return true;
 }
 
@@ -577,6 +588,8 @@ function connect() {
   byId('pay').addEventListener('submit', pay);
   byId('same').addEventListener('click', takeSame);
   byId('again').addEventListener('click', () => choose());
+  byId('print').addEventListener('click', () => print());
+  byId('copy-link').addEventListener('click', copyLink);
   byId('more').addEventListener('click', bookMore);
   map.addEventListener('select', ({ detail }) => {
     if (detail.lost?.length) sayLost(detail.lost);
@@ -620,7 +633,7 @@ async function begin() {
   }
   screen.showCategories();
   showAreas();
-  const hasBegun = await resume().catch((error) => { say(reasonOf(error), 'bad'); return null; });
+  const hasBegun = await (linkedBooking ? showBooked(linkedBooking) : resume()).catch((error) => { say(reasonOf(error), 'bad'); return null; });
   if (hasBegun) return;
   show('choosing');
   if (hasBegun === false) say('');

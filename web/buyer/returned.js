@@ -10,4 +10,7 @@ export const keptQuery = query.has('lang') ? `?lang=${encodeURIComponent(query.g
 // What the bank's page says: 'succeeded', 'failed', another word, or null if the buyer does not come from there.
 export const redirectStatus = isReturn ? query.get('redirect_status') ?? 'unknown' : null;
 
+// The booking that the address leads to, if it is the link to one.
+export const linkedBooking = /^#booking=(bkg_\w+)$/.exec(location.hash)?.[1] ?? null;
+
 if (isReturn) history.replaceState(history.state, '', location.pathname + keptQuery);

@@ -215,13 +215,32 @@ export class Screen {
     byId('again').className = gone.length > 0 ? 'wide primary' : 'wide';
   }
 
-  showBooking({ number, id, amount, payment, seats, areas }) {
-    const fact = (name, value, hint) => [element('dt', {}, this.#t(name)), element('dd', {}, value, ...(hint ? [element('span', { className: 'soft' }, hint)] : []))];
+  // `link` leads back to the booking.
+  showBooking(booking, sale, link) {
+    const { number, amount, payment } = booking;
+    const fact = (name, value) => (value ? [element('dt', {}, this.#t(name)), element('dd', {}, value)] : []);
+    const time = (at) => at && venueText(this.#t, at, venueZone(sale), this.#lang);
     byId('booked-facts').replaceChildren(
+      ...fact('what', sale.name),
+      ...fact('when', time(sale.starts_at)),
+      ...fact('where', [sale.venue, sale.venue_address].filter(Boolean).join(', ')),
       ...fact('orderNumber', number),
-      ...fact('bookingId', element('code', {}, id), this.#t('keepIds')),
-      ...(payment ? fact('paid', this.#places.money(amount)) : []),
+      ...(payment ? fact('paid', this.#places.money(amount)) : fact('total', amount > 0 ? this.#places.money(amount) : this.#t('free'))),
     );
-    byId('booked-seats').replaceChildren(...this.#lines({ seats, areas }));
+    byId('booked-seats').replaceChildren(...this.#lines(booking));
+    byId('keep-link').href = link;
+    byId('copy-link').hidden = !navigator.clipboard;
+    this.#offerCalendar(booking, sale).catch(() => {}); // without it there is no button
+  }
+
+  async #offerCalendar(booking, sale) {
+    const link = byId('calendar');
+    URL.revokeObjectURL(link.href);
+    link.hidden = true;
+    if (!sale.starts_at) return;
+    const { calendarOf } = await import('./calendar.js');
+    const places = [...booking.seats.map((id) => this.#places.name(id)), ...Object.entries(booking.areas ?? {}).map(([area, n]) => this.#t('places', { area, n }))];
+    link.href = URL.createObjectURL(new Blob([calendarOf({ event: sale, booking, places, host: location.hostname })], { type: 'text/calendar' }));
+    link.hidden = false;
   }
 }

@@ -86,28 +86,19 @@ function show(next) {
 
 function showPlaces() {
   const { hold } = purchase;
-  const chosen = isChoosing() ? map.selection : [];
-  const areas = isChoosing() ? map.areaSelection : {};
-  const nChosen = countOf({ seats: chosen, areas });
+  const chosen = isChoosing() ? places.chosenLines : [];
   screen.showPlaces({
-    hold, chosen, areas,
+    held: hold ? places.linesOf(hold) : [], amount: hold?.amount ?? 0, chosen,
+    changeHeld: isChoosing() ? ({ seat }, type) => changeHeld(() => purchase.retype(seat, type)) : null,
     removeHeld: isChoosing() ? removeHeld : null,
-    removeChosen: (id) => {
-      map.deselect(id);
-      say(t('removed', { seat: places.name(id) }));
-      screen.focusAfterRemoval();
-    },
-    removeArea: (name) => {
-      map.setArea(name, 0);
-      showAreas();
-      screen.focusAfterRemoval();
-    },
+    changeChosen: ({ seat }, type) => map.setType(seat, type),
+    removeChosen,
   });
   // Places that are chosen besides the held ones are held first, or taken back.
-  const isOn = nChosen > 0 || isMapOpen;
-  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || isOn), isEnabled: isOn, isBack: isMapOpen && nChosen === 0 });
+  const isOn = chosen.length > 0 || isMapOpen;
+  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || isOn), isEnabled: isOn, isBack: isMapOpen && chosen.length === 0 });
   screen.showPayButton(!hold || isOn || (hold.amount > 0 && !card) ? null : hold.amount);
-  screen.showWayToBest(phase === 'choosing' && nChosen === 0);
+  screen.showWayToBest(phase === 'choosing' && chosen.length === 0);
   showLone(isChoosing() && ['hint', 'refuse'].includes(sale.lone_seats) ? map.loneSeats : []);
 }
 
@@ -118,13 +109,24 @@ function showLone(seats) {
   screen.showLone(text);
 }
 
+function removeChosen({ seat, area, type }) {
+  if (seat) {
+    map.deselect(seat);
+    say(t('removed', { seat: places.name(seat) }));
+  } else {
+    map.setArea(area, 0, type ?? undefined);
+    showAreas();
+  }
+  screen.focusAfterRemoval();
+}
+
 // The map grants at most what is left and what a hold may have.  While somebody types, the field is left as it is.
-function chooseArea(name, field, isTyping) {
+function chooseArea(field, isTyping) {
   if (isTyping && field.value === '') return;
   const wanted = Math.max(0, Math.floor(Number(field.value) || 0));
-  const granted = map.setArea(name, wanted);
+  const granted = map.setArea(field.name, wanted, field.dataset.type || undefined);
   if (!isTyping) field.value = granted;
-  if (granted < wanted) say(t('fewer', { area: name, n: granted }), 'bad');
+  if (granted < wanted) say(t('fewer', { area: field.name, n: granted }), 'bad');
 }
 
 function showAreas() { screen.showAreas(sale.max_per_hold ?? Infinity, chooseArea); }
@@ -197,7 +199,7 @@ async function hold(take, explain = reasonOf) {
 
 // Holds what is chosen; where nothing more is, the buyer only looked at the map.
 function goOn() {
-  if (countOf({ seats: map.selection, areas: map.areaSelection }) > 0) return hold(() => map.hold());
+  if (places.chosenLines.length > 0) return hold(() => map.hold());
   return openMap(false);
 }
 
@@ -228,19 +230,26 @@ async function held({ detail }) {
 }
 
 // Gives back some of the places that are held; with the last one, the hold.
-async function removeHeld(what) {
-  const { seats, areas } = purchase.hold;
-  if (seats.length + Object.keys(areas ?? {}).length === 1) return giveBack();
+async function removeHeld({ seat, area, n, type }) {
+  if (places.linesOf(purchase.hold).length === 1) return giveBack();
+  const what = seat ? { seats: [seat] } : { areas: { [area]: type ? { [type]: n } : n } };
+  if (await changeHeld(() => purchase.remove(what))) say(t('removed', { seat: seat ? places.name(seat) : area }));
+  return screen.focusAfterRemoval();
+}
+
+// Changes the hold; resolves to true if that was possible.
+async function changeHeld(change) {
   try {
-    await purchase.remove(what);
+    await change();
     await map.refreshHold();
-    say(t('removed', { seat: what.seats ? places.names(what.seats) : Object.keys(what.areas)[0] }));
+    return true;
   } catch (error) {
     say(reasonOf(error), 'bad');
     await judge(); // another tab may have changed it
+    return false;
+  } finally {
+    showPlaces();
   }
-  showPlaces();
-  return screen.focusAfterRemoval();
 }
 
 // The map tells of the release while it is under way; judging it would say that somebody else has ended the hold.

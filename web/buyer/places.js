@@ -20,17 +20,39 @@ export class Places {
 
   list(names) { return list(names, this.#lang); }
 
-  // The price of a seat now; null if it is not known.
-  price(id) { return this.#map.seat(id)?.price ?? null; }
+  // The price of a seat now, for a ticket type if the event has some; null if it is not known.
+  price(id, type) { return this.#map.priceOf(this.#map.seat(id)?.category, type); }
 
-  areaPrice(name) { return this.#map.areas.find((area) => area.name === name)?.price ?? null; }
+  areaPrice(name, type) { return this.#map.priceOf(name, type); }
+
+  typeName(type) { return this.#map.types.find(({ id }) => id === type)?.name ?? type; }
+
+  // What is held or booked, in lines: { seat, type, amount } for a seat, { area, n, type, amount } for places of an area of one ticket
+  // type.  `type` and `amount` are null where the event has no types.
+  linesOf({ seats, areas, places }) {
+    if (!places) return [...seats.map((seat) => ({ seat, type: null, amount: null })), ...Object.entries(areas ?? {}).map(([area, n]) => ({ area, n, type: null, amount: null }))];
+    const lines = places.filter(({ seat }) => seat).map(({ seat, type, amount }) => ({ seat, type, amount }));
+    const byType = new Map();
+    for (const { area, type, amount } of places.filter((place) => place.area)) {
+      const key = JSON.stringify([area, type]);
+      const line = byType.get(key) ?? { area, n: 0, type, amount: 0 };
+      byType.set(key, { ...line, n: line.n + 1, amount: amount === null || line.amount === null ? null : line.amount + amount });
+    }
+    return [...lines, ...byType.values()];
+  }
+
+  // The same of what is chosen.
+  get chosenLines() {
+    const types = this.#map.types.length > 0;
+    return [
+      ...this.#map.selection.map((seat) => ({ seat, type: types ? this.#map.typeOf(seat) : null, amount: this.price(seat, types ? this.#map.typeOf(seat) : undefined) })),
+      ...Object.entries(this.#map.areaTypes).flatMap(([area, counts]) => Object.entries(counts).map(([type, n]) => {
+        const price = this.areaPrice(area, type || undefined);
+        return { area, n, type: type || null, amount: price === null ? null : n * price };
+      })),
+    ];
+  }
 
   // The categories of seats, with their prices: [{ name, price }].
-  get categories() { return (this.#map.plan?.categories ?? []).map(({ name }) => ({ name, price: this.#map.prices[name] ?? null })); }
-
-  // The price of places that are not held yet; null if one of them has no known price.
-  total(ids, areas) {
-    const prices = [...ids.map((id) => this.price(id)), ...Object.entries(areas).map(([name, n]) => (this.areaPrice(name) === null ? null : n * this.areaPrice(name)))];
-    return prices.includes(null) ? null : prices.reduce((sum, price) => sum + price, 0);
-  }
+  get categories() { return (this.#map.plan?.categories ?? []).map(({ name }) => ({ name, price: this.#map.priceOf(name) })); }
 }

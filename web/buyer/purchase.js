@@ -75,8 +75,13 @@ export class Purchase {
   get isActive() { return this.hold?.status === 'active'; }
 
   // Gives some places back and keeps the rest.
-  async remove(places) {
-    const { json, sentAt } = await insist(this.#server, 'PATCH', pathOf('holds', this.hold.id), { body: { fence: this.hold.fence, remove: places }, key: newKey() });
+  remove(places) { return this.#change({ remove: places }); }
+
+  // Gives a seat another ticket type; it costs what it costs now.
+  retype(seat, type) { return this.#change({ types: { [seat]: type } }); }
+
+  async #change(what) {
+    const { json, sentAt } = await insist(this.#server, 'PATCH', pathOf('holds', this.hold.id), { body: { fence: this.hold.fence, ...what }, key: newKey() });
     this.#take(json, sentAt);
   }
 

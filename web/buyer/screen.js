@@ -3,13 +3,13 @@
 import { venueText, venueZone } from '../lib/venue_time.js';
 import { byId, element } from './dom.js';
 
-const sum = (places) => Object.values(places ?? {}).reduce((total, n) => total + n, 0);
-
 // Are there seats that are offered only to those who ask for them?
 function hasAccessible({ accessible, sections }) {
   const listed = (list) => (Array.isArray(list) ? list : []);
   return accessible?.length > 0 || listed(sections).some(({ rows }) => listed(rows).some(({ seats }) => listed(seats).some((seat) => seat.accessible)));
 }
+
+let nFields = 0; // that have been made
 
 export class Screen {
   #map;
@@ -103,49 +103,52 @@ export class Screen {
     byId('best-category').value = chosen;
   }
 
-  // A number box for each area that is sold; `choose(name, field, isTyping)` is called when one changes.
+  // A number box for each area that is sold and each ticket type; `choose(field, isTyping)` is called when one changes.
   showAreas(mostPerHold, choose) {
-    const box = byId('areas');
-    const { areas, areaSelection } = this.#map;
-    box.hidden = areas.length === 0;
-    for (const { name, price, available } of areas) {
-      const field = this.areaField(name) ?? this.#addAreaField(name, choose);
-      field.max = Math.min(available, mostPerHold);
-      if (document.activeElement !== field) field.value = areaSelection[name] ?? 0;
-      byId(`${field.id}-hint`).textContent = this.#t('areaHint', { price: this.#places.money(price), n: available });
+    const { areas, areaTypes, types } = this.#map;
+    byId('areas').hidden = areas.length === 0;
+    const wanted = types.length > 0 ? types : [{ id: '', name: '' }];
+    for (const field of byId('areas').querySelectorAll('input')) if (!wanted.some(({ id }) => id === field.dataset.type)) field.closest('.area').remove();
+    for (const { name, available } of areas) {
+      for (const type of wanted) {
+        const field = this.areaField(name, type.id) ?? this.#addAreaField(name, type, choose);
+        field.max = Math.min(available, mostPerHold);
+        if (document.activeElement !== field) field.value = areaTypes[name]?.[type.id] ?? 0;
+        byId(`${field.id}-hint`).textContent = this.#t('areaHint', { price: this.#places.money(this.#places.areaPrice(name, type.id || undefined)), n: available });
+      }
     }
   }
 
-  areaField(name) { return [...byId('areas').querySelectorAll('input')].find((field) => field.name === name); }
+  // The box of an area, of one of its ticket types or the first.
+  areaField(name, type) {
+    return [...byId('areas').querySelectorAll('input')].find((field) => field.name === name && (type === undefined || field.dataset.type === type));
+  }
 
-  #addAreaField(name, choose) {
-    const id = `area-${byId('areas').querySelectorAll('input').length}`;
-    const field = element('input', { id, name, type: 'number', inputMode: 'numeric', min: 0, step: 1, value: 0, className: 'short', 'aria-describedby': `${id}-hint` });
-    field.addEventListener('input', () => choose(name, field, true));
-    field.addEventListener('change', () => choose(name, field, false));
+  #addAreaField(name, type, choose) {
+    const id = `area-${nFields++}`;
+    const field = element('input', { id, name, type: 'number', inputMode: 'numeric', min: 0, step: 1, value: 0, className: 'short', 'data-type': type.id, 'aria-describedby': `${id}-hint` });
+    field.addEventListener('input', () => choose(field, true));
+    field.addEventListener('change', () => choose(field, false));
+    const label = type.name ? this.#t('typed', { name, type: type.name }) : name;
     byId('areas').append(element('div', { className: 'row area' },
-      element('div', { className: 'grow' }, element('label', { for: id }, name), element('span', { id: `${id}-hint`, className: 'soft' })), field));
+      element('div', { className: 'grow' }, element('label', { for: id }, label), element('span', { id: `${id}-hint`, className: 'soft' })), field));
     return field;
   }
 
   // ---- the list of places ----
 
-  // `hold` may be null.  `chosen` and `areas` are places that are not held yet.  `removeHeld({ seats?, areas? })` is null if the
-  // hold cannot be changed; `removeChosen(seat)` and `removeArea(name)` take back a choice.
-  showPlaces({ hold, chosen, areas, removeHeld, removeChosen, removeArea }) {
-    const items = [
-      ...(hold?.seats ?? []).map((id) => this.#seat(id, removeHeld && (() => removeHeld({ seats: [id] })))),
-      ...Object.entries(hold?.areas ?? {}).map(([name, n]) => this.#area(name, n, removeHeld && (() => removeHeld({ areas: { [name]: n } })))),
-      ...chosen.map((id) => this.#seat(id, () => removeChosen(id))),
-      ...Object.entries(areas).map(([name, n]) => this.#area(name, n, () => removeArea(name))),
-    ];
-    const more = this.#places.total(chosen, areas);
-    const nAreas = sum(hold?.areas) + sum(areas), n = (hold?.seats.length ?? 0) + chosen.length + nAreas;
+  // `held` and `chosen` are lines as in places.js, `amount` what the held ones cost.  `change(line, type)` gives a place another ticket
+  // type and `remove(line)` gives it back or takes back the choice; they are null if the hold cannot be changed.
+  showPlaces({ held, amount, chosen, changeHeld, removeHeld, changeChosen, removeChosen }) {
+    const items = [...held.map((line) => this.#line(line, changeHeld, removeHeld)), ...chosen.map((line) => this.#line(line, changeChosen, removeChosen))];
+    const lines = [...held, ...chosen];
+    const nAreas = lines.reduce((sum, { n }) => sum + (n ?? 0), 0), nSeats = lines.filter(({ seat }) => seat).length;
+    const isPriced = lines.length > 0 && chosen.every((line) => line.amount !== null);
     byId('seats-list').replaceChildren(...items);
     byId('seats-list').hidden = items.length === 0;
     byId('seats-none').hidden = items.length > 0;
-    byId('count').textContent = n === 0 ? this.#t('noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n });
-    byId('total-amount').textContent = n > 0 && more !== null ? this.#places.money(more + (hold?.amount ?? 0)) : '';
+    byId('count').textContent = items.length === 0 ? this.#t('noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n: nAreas + nSeats });
+    byId('total-amount').textContent = isPriced ? this.#places.money(chosen.reduce((sum, line) => sum + line.amount, amount)) : '';
   }
 
   showLone(text) {
@@ -154,21 +157,31 @@ export class Screen {
   }
   showsLone(text) { return byId('lone').textContent === text; }
 
-  #seat(id, remove) { return this.#item(this.#places.name(id), this.#places.name(id), this.#places.price(id), remove); }
-  #area(name, n, remove) { return this.#item(this.#t('places', { area: name, n }), name, this.#places.total([], { [name]: n }), remove); }
+  #nameOf({ seat, area, n }) { return seat ? this.#places.name(seat) : this.#t('places', { area, n }); }
 
-  // One line: what it is, its price, and a button that removes it.
-  #item(text, name, price, remove) {
-    const parts = [element('span', { className: 'seat-name' }, text)];
-    if (price !== null) parts.push(element('span', { className: 'price' }, this.#places.money(price)));
-    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: name }), onclick: remove }, this.#t('removeShort')));
+  // One line: what it is, of which ticket type, its price, and a button that removes it.
+  #line(line, change, remove) {
+    const { seat, area, n, type } = line;
+    const amount = line.amount ?? (seat ? this.#places.price(seat) : (this.#places.areaPrice(area) ?? NaN) * n);
+    const parts = [element('span', { className: 'seat-name' }, this.#nameOf(line), ...(seat && change ? [this.#typeField(line, change)] : this.#typeText(type)))];
+    if (Number.isFinite(amount)) parts.push(element('span', { className: 'price' }, this.#places.money(amount)));
+    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: seat ? this.#places.name(seat) : area }), title: this.#t('removeShort'), onclick: () => remove(line) }, '✕'));
     return element('li', {}, ...parts);
   }
 
-  // The same lines without anything to do.
-  #lines({ seats, areas }) {
-    return [...seats.map((id) => this.#item(this.#places.name(id), '', null)), ...Object.entries(areas ?? {}).map(([name, n]) => this.#item(this.#t('places', { area: name, n }), '', null))];
+  #typeText(type) { return type ? [element('span', { className: 'soft type' }, this.#places.typeName(type))] : []; }
+
+  #typeField({ seat, type }, change) {
+    const { types } = this.#map;
+    if (types.length === 0) return '';
+    const field = element('select', { className: 'type', 'aria-label': this.#t('typeOf', { seat: this.#places.name(seat) }) },
+      ...types.map(({ id, name }) => element('option', { value: id, selected: id === type }, `${name} · ${this.#places.money(this.#places.price(seat, id))}`)));
+    field.addEventListener('change', () => change({ seat, type }, field.value));
+    return field;
   }
+
+  // Lines without anything to do.
+  #lines(held) { return this.#places.linesOf(held).map((line) => element('li', {}, element('span', { className: 'seat-name' }, this.#nameOf(line), ...this.#typeText(line.type)))); }
 
   // A removed line takes the focus with it: the first line gets it, or the heading of the list.
   focusAfterRemoval() { (byId('seats-list').querySelector('button') ?? byId('seats-title')).focus(); }
@@ -239,7 +252,7 @@ export class Screen {
     link.hidden = true;
     if (!sale.starts_at) return;
     const { calendarOf } = await import('./calendar.js');
-    const places = [...booking.seats.map((id) => this.#places.name(id)), ...Object.entries(booking.areas ?? {}).map(([area, n]) => this.#t('places', { area, n }))];
+    const places = this.#places.linesOf(booking).map((line) => [this.#nameOf(line), line.type && this.#places.typeName(line.type)].filter(Boolean).join(', '));
     link.href = URL.createObjectURL(new Blob([calendarOf({ event: sale, booking, places, host: location.hostname })], { type: 'text/calendar' }));
     link.hidden = false;
   }

@@ -16,12 +16,18 @@ export class Board {
     this.sale = 'open';
     this.currency = null;
     this.prices = {};
+    this.types = []; // ticket types, where the event has some: [{ id, name, prices }], the usual one first
     this.areas = new Map(); // name -> { price, capacity, available }
   }
 
   letter(i) { return LETTERS[this.states[i]]; }
 
-  priceOf(i) { return this.prices[this.plan.categoryOf(i)] ?? null; }
+  // What a category, a section or an area costs for a ticket type, or for the usual one; null if that is not known.
+  price(name, type = this.types[0]?.id) {
+    return this.types.find(({ id }) => id === type)?.prices[name] ?? this.prices[name] ?? this.areas.get(name)?.price ?? null;
+  }
+
+  priceOf(i, type) { return this.price(this.plan.categoryOf(i), type); }
 
   // Takes over a snapshot, which lists the seats in the plan's order.  Returns the seats that differ from before.
   load(snapshot) {
@@ -45,6 +51,7 @@ export class Board {
     this.sale = snapshot.status ?? this.sale;
     this.currency = snapshot.currency ?? this.currency;
     this.prices = snapshot.prices ?? this.prices;
+    this.types = snapshot.types ?? this.types;
     return changed;
   }
 

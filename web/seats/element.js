@@ -158,7 +158,7 @@ export class HoldfastSeats extends HTMLElement {
         this.#fate.resolve(this);
       },
       seats: (message) => this.#news(this.#board.apply(message), message.seq),
-      event: ({ status, prices }) => this.#takeEvent(status, prices),
+      event: ({ status, prices, types }) => this.#takeEvent(status, prices, types),
       status: (kind) => this.#tellStatus(kind),
       gone: () => {
         this.#tellStatus('gone');
@@ -272,9 +272,10 @@ export class HoldfastSeats extends HTMLElement {
     this.#takeEvent(this.#board.sale, this.#board.prices);
   }
 
-  #takeEvent(status, prices) {
+  #takeEvent(status, prices, types) {
     this.#board.sale = status ?? this.#board.sale;
     this.#board.prices = prices ?? this.#board.prices;
+    this.#board.types = types ?? this.#board.types;
     this.#drawLegend();
     this.#grid.update(null);
     this.#notes.last(this.#saleNote());
@@ -536,7 +537,16 @@ export class HoldfastSeats extends HTMLElement {
   deselect(id) { return this.#chosen.deselect(id); }
   clear() { this.#selection?.clear(); }
   // Chooses `n` places of an area, at most those that are left and that a hold may have; returns how many it became.
-  setArea(name, n) { return this.#chosen.setArea(name, n); }
+  setArea(name, n, type) { return this.#chosen.setArea(name, n, type); }
+
+  // The ticket types of the event, the usual one first: [{ id, name }]; none where all pay the same.
+  get types() { return (this.#board?.types ?? []).map(({ id, name }) => ({ id, name })); }
+  // The ticket type of a seat that is chosen, and how many places of each type are chosen in each area.
+  typeOf(id) { return this.#chosen.typeOf(id); }
+  setType(id, type) { this.#chosen.setType(id, type); }
+  get areaTypes() { return Object.assign(noPlaces(), this.#selection?.counts); }
+  // What a category, a section or an area costs, for a ticket type or the usual one; null if that is not known.
+  priceOf(name, type) { return this.#board?.price(name, type ?? undefined) ?? null; }
 
   // The ids of seats that a person may mean by `text`, best first.
   find(text) { return this.#plan ? this.#names.find(String(text)).map((i) => this.#plan.ids[i]) : []; }
@@ -588,10 +598,9 @@ export class HoldfastSeats extends HTMLElement {
 
   // Holds what is selected.  Resolves to the hold; rejects with a Refusal, whose message is a sentence for the buyer.
   async hold({ owner } = {}) {
-    const { ids: seats, areas, isEmpty } = this.#chosen;
+    const { wish: { places, types }, isEmpty } = this.#chosen;
     if (isEmpty) throw new Refusal(this.#names.t('nothingSelected'), { code: 'nothing_selected' });
-    const places = { ...(seats.length ? { seats } : {}), ...(Object.keys(areas).length ? { areas: { ...areas } } : {}) };
-    return this.#request(async () => this.#took(await this.#holder.take(places, { owner })));
+    return this.#request(async () => this.#took(await this.#holder.take(places, { owner, types })));
   }
 
   // Holds the best seats there are.  A hold cannot be extended by them.

@@ -63,12 +63,13 @@ export class Holder {
 
   forget() { if (this.current) this.#drop(); }
 
-  // Makes a hold of `places` ({ seats?, best_available?, areas? }), or adds them to the one there is.  A buyer who asks for
-  // the same again after a lost answer gets the hold that the first request made.
-  async take(places, { owner } = {}) {
+  // Makes a hold of `places` ({ seats?, best_available?, areas? }), or adds them to the one there is; `types` has the ticket types of
+  // seats.  A buyer who asks for the same again after a lost answer gets the hold that the first request made.
+  async take(places, { owner, types = {} } = {}) {
+    const typed = Object.keys(types).length > 0 ? { types } : {};
     const [method, path, body] = this.isActive
-      ? ['PATCH', `/v1/holds/${this.current.id}`, { fence: this.current.fence, add: places }]
-      : ['POST', '/v1/holds', { event: this.event, ...places, ...(owner ? { owner } : {}) }];
+      ? ['PATCH', `/v1/holds/${this.current.id}`, { fence: this.current.fence, add: places, ...typed }]
+      : ['POST', '/v1/holds', { event: this.event, ...places, ...typed, ...(owner ? { owner } : {}) }];
     const isRepeated = JSON.stringify(this.#unsettled?.body) === JSON.stringify(body);
     return this.#send({ method, path, key: isRepeated ? this.#unsettled.key : newKey(), body });
   }

@@ -33,7 +33,7 @@ export function drawLegend(element, { plan, board, names, theme, isHeat, spotlig
     const used = new Set(plan.category);
     plan.categories.slice(0, CATEGORIES_MAX).forEach(({ name }, category) => {
       if (!used.has(category)) return;
-      const price = names.price(board.prices[name] ?? null);
+      const price = names.price(board.price(name));
       const parts = [icon(theme, { look: AVAILABLE, category }), price ? t('categoryPrice', { category: name, price }) : name];
       if (used.size > 1) {
         const button = make('button', '', { type: 'button' }, ...parts.splice(0));

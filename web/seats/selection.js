@@ -1,4 +1,4 @@
-// What the buyer has chosen and not yet held: seats, and numbers of places in areas.
+// What the buyer has chosen and not yet held: seats, and numbers of places in areas, with their ticket types where the event has some.
 
 import { AVAILABLE } from './board.js';
 import { Refusal } from './hold.js';
@@ -21,7 +21,8 @@ export class Selection {
     this.changed = changed;
     this.maxPerHold = MAX_PER_HOLD;
     this.seats = new Set(); // seat numbers, in the order of choice
-    this.areas = noPlaces();
+    this.types = new Map(); // seat number -> ticket type, where it is not the usual one
+    this.counts = noPlaces(); // area -> { ticket type, or '' where there are none: number of places }
   }
 
   get ids() { return [...this.seats].map((i) => this.plan.ids[i]); }
@@ -50,6 +51,7 @@ export class Selection {
   deselect(id) {
     const i = this.known(id);
     if (!this.seats.delete(i)) return false;
+    this.types.delete(i);
     this.changed([i], { removed: [id] });
     return true;
   }
@@ -58,22 +60,63 @@ export class Selection {
     if (this.isEmpty) return;
     const seats = [...this.seats], removed = this.ids;
     this.seats.clear();
-    this.areas = noPlaces();
+    this.types.clear();
+    this.counts = noPlaces();
     this.changed(seats, { removed });
   }
 
-  // Chooses `n` places of an area, at most those that are left and that a hold may have; returns how many it became.
-  setArea(name, n) {
+  // Chooses `n` places of an area, of a ticket type if the event has some, at most those that are left and that a hold may have;
+  // returns how many it became.
+  setArea(name, n, type = this.board.types[0]?.id ?? '') {
     const area = this.board.areas.get(name);
     if (!area) throw new Refusal(this.t('noSuchArea', { area: name }), { code: 'no_such_seat' });
-    const before = this.areas[name] ?? 0;
+    const counts = this.counts[name] ?? noPlaces();
+    const before = counts[type] ?? 0;
     const room = this.maxPerHold - this.own.heldCount() - (this.#count - before);
-    const granted = Math.max(0, Math.min(Math.floor(Number(n)) || 0, area.available, room));
+    const granted = Math.max(0, Math.min(Math.floor(Number(n)) || 0, area.available - (sum(counts) - before), room));
     if (granted === before) return granted;
-    if (granted > 0) this.areas[name] = granted;
-    else delete this.areas[name];
+    if (granted > 0) counts[type] = granted;
+    else delete counts[type];
+    if (sum(counts) > 0) this.counts[name] = counts;
+    else delete this.counts[name];
     this.changed([], {});
     return granted;
+  }
+
+  // The numbers of places of areas: { area: n }.
+  get areas() {
+    const areas = noPlaces();
+    for (const [name, counts] of Object.entries(this.counts)) areas[name] = sum(counts);
+    return areas;
+  }
+
+  // ---- ticket types ----
+
+  typeOf(id) { return this.types.get(this.known(id)) ?? this.board.types[0]?.id ?? null; }
+
+  setType(id, type) {
+    const i = this.known(id);
+    if (!this.seats.has(i) || !this.board.types.some((each) => each.id === type)) return;
+    this.types.set(i, type);
+    this.changed([i], {});
+  }
+
+  // What is chosen, as a request for a hold names it.
+  get wish() {
+    const [usual] = this.board.types;
+    const types = Object.fromEntries([...this.seats].map((i) => [this.plan.ids[i], this.types.get(i)]).filter(([, type]) => type && type !== usual?.id));
+    return {
+      places: {
+        ...(this.seats.size > 0 ? { seats: this.ids } : {}),
+        ...(sum(this.areas) > 0 ? { areas: usual ? this.#countsByType(usual.id) : { ...this.areas } } : {}),
+      },
+      types,
+    };
+  }
+
+  #countsByType(usual) {
+    const byType = (counts) => Object.fromEntries(Object.entries(counts).map(([type, n]) => [type || usual, n]));
+    return Object.fromEntries(Object.entries(this.counts).map(([name, counts]) => [name, byType(counts)]));
   }
 
   // Drops what is no longer available, and seats that the server has named as taken.  Returns the ids of these seats.
@@ -82,9 +125,9 @@ export class Selection {
     for (const i of lost) this.seats.delete(i);
     const ids = lost.map((i) => this.plan.ids[i]);
     if (lost.length > 0) this.changed(lost, { lost: ids });
-    for (const [name, n] of Object.entries(this.areas)) {
+    for (const [name, counts] of Object.entries(this.counts)) {
       const left = this.board.areas.get(name)?.available ?? 0;
-      if (n > left) this.setArea(name, left);
+      for (const [type, n] of Object.entries(counts).reverse()) if (sum(counts) > left) this.setArea(name, Math.max(0, n - (sum(counts) - left)), type);
     }
     return ids;
   }
@@ -94,7 +137,8 @@ export class Selection {
     const held = new Set(hold.seats);
     const seats = [...this.seats].filter((i) => held.has(this.plan.ids[i]));
     for (const i of seats) this.seats.delete(i);
-    this.areas = noPlaces();
+    this.types.clear();
+    this.counts = noPlaces();
     this.changed(seats, {});
   }
 }

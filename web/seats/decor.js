@@ -10,6 +10,7 @@ const READABLE_PX = 7; // texts smaller than this are left out
 const SEAM = 0.25; // around the name of a row, in its size
 const LEGIBLE = 3; // the contrast that the text of an area needs
 const SOLD_PX = 13; // the name of an area that is sold is not smaller, if there is room, and so is what is said below it
+const DOT_PX = 4; // seats smaller than this cannot be told apart
 
 const short = (text) => {
   const whole = String(text ?? '');
@@ -144,19 +145,37 @@ export function drawRowNames(context, view, ratio, plan, theme) {
   }
 }
 
-// Draws the names of the sections where seats are too small to see rows.  A name that would cover another is left out.
+// True if a box of the canvas, given by its middle and half its sides, covers a part of a seat.
+function hasSeats(plan, view, ratio, x, y, halfWidth, halfHeight) {
+  const [px, py] = [view.toPlanX(x / ratio), view.toPlanY(y / ratio)], unit = view.scale * ratio;
+  const reach = [halfWidth / unit, halfHeight / unit];
+  let isCovered = false;
+  plan.spatial.forEachIn(px - reach[0] - plan.radiusMax, py - reach[1] - plan.radiusMax, px + reach[0] + plan.radiusMax, py + reach[1] + plan.radiusMax, (i) => {
+    isCovered ||= Math.abs(plan.x[i] - px) < reach[0] + plan.radius[i] && Math.abs(plan.y[i] - py) < reach[1] + plan.radius[i];
+  });
+  return isCovered;
+}
+
+// Draws the names of the sections where seats are too small to see rows: above their seats or below, and in their midst where seats are
+// but dots.  A name that would cover another, or seats that can be told apart, is left out.
 export function drawSectionNames(context, view, ratio, plan, theme) {
   if (plan.sections.length < 2) return;
   const size = 13 * ratio, placed = [];
+  const worded = plan.areas.filter(({ name, text }) => name || text?.text).map(areaBox);
   context.font = `600 ${size}px ${theme.font}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   for (const { name, box } of plan.sections.slice(0, SECTIONS_NAMED_MAX)) {
     if (!(box.left <= box.right)) continue;
-    const text = short(name), x = view.toScreenX((box.left + box.right) / 2) * ratio, y = view.toScreenY((box.top + box.bottom) / 2) * ratio;
+    const text = short(name), x = view.toScreenX((box.left + box.right) / 2) * ratio;
     const half = context.measureText(text).width / 2 + 6 * ratio;
     if (half * 2 > (box.right - box.left) * view.scale * ratio * 1.3) continue;
-    if (placed.some((other) => Math.abs(other.x - x) < other.half + half && Math.abs(other.y - y) < size * 1.7)) continue;
+    const [top, bottom] = [view.toScreenY(box.top) * ratio - size, view.toScreenY(box.bottom) * ratio + size];
+    const isFree = (y) => !worded.some((area) => x + half > view.toScreenX(area.left) * ratio && x - half < view.toScreenX(area.right) * ratio
+      && y + size > view.toScreenY(area.top) * ratio && y - size < view.toScreenY(area.bottom) * ratio) && !placed.some((other) => Math.abs(other.x - x) < other.half + half && Math.abs(other.y - y) < size * 1.7);
+    const y = view.seatPx < DOT_PX ? [(top + bottom) / 2].find(isFree)
+      : [top, bottom].find((at) => isFree(at) && !hasSeats(plan, view, ratio, x, at, half, size * 0.8));
+    if (y === undefined) continue;
     placed.push({ x, y, half });
     context.fillStyle = theme.surface;
     context.globalAlpha = 0.88;

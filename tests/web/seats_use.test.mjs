@@ -374,6 +374,24 @@ describe('the seat map', { concurrency: 1 }, () => {
       for (const each of [page, again]) await each.done();
     });
 
+    it('has ended for a map, too, that hears of its beginning and its end at once', async () => {
+      const event = await theatre();
+      const page = await browser.page();
+      let connect;
+      const isOver = new Promise((resolve) => { connect = resolve; });
+      await page.route('**/stream?*', async (route) => {
+        await isOver;
+        await route.continue();
+      });
+      await openMap(browser, shop, { server, event, page });
+      await page.map('select', 'Stalls-A-5');
+      const { id } = await page.map('hold');
+      assert.equal((await server.del(`/v1/holds/${id}`)).status, 204);
+      connect();
+      await until('it knows', async () => await page.map('currentHold') === null);
+      await page.done();
+    });
+
     it('grows when more is held, with one time for all', async () => {
       const page = await open(await theatre());
       await page.map('select', 'Stalls-A-5');

@@ -291,8 +291,9 @@ export class HoldfastSeats extends HTMLElement {
   #news(changed, seq) {
     this.#note(changed);
     this.#dropTaken();
-    // A seat of the buyer's own that became free or sold tells that the hold has ended elsewhere.
-    if (this.#holder.isActive && changed.some((i) => this.#painter.mine.has(i) && this.#board.letter(i) !== 'h')) {
+    // A seat of the buyer's own that is free or sold tells that the hold has ended elsewhere, also if the news of its beginning and of
+    // its end came at once.
+    if (this.#holder.isActive && [...this.#painter.mine].some((i) => this.#board.letter(i) !== 'h')) {
       this.#holder.refresh().catch(() => {});
     }
     this.#emit('change', { seq });

@@ -246,6 +246,37 @@ describe('a purchase', () => {
     await page.done();
   });
 
+  it('of tickets of several types, of seats and of an area', async () => {
+    const { event, page, buyer } = await open({
+      ...LAYOUT, areas: [{ name: 'Floor', price: 3000, capacity: 50 }],
+      types: [{ id: 'full', name: 'Full price' }, { id: 'reduced', name: 'Reduced', prices: { Stalls: 4000, Floor: 1000 } }],
+    });
+    await buyer.select('Stalls-A-1', 'Stalls-A-2');
+    const typeOf = (name) => page.getByRole('combobox', { name: `Ticket type of ${name}` });
+    await typeOf('Stalls, row A, seat 2').selectOption({ label: 'Reduced · $40.00' });
+    await page.getByText('$105.00').waitFor();
+    await page.getByRole('spinbutton', { name: 'Floor: Full price' }).fill('1');
+    await page.getByRole('spinbutton', { name: 'Floor: Reduced' }).fill('2');
+    await page.getByText('$155.00').waitFor();
+    await buyer.assertGood();
+    await buyer.hold.click();
+    await buyer.says('5 places are held for you.');
+    const places = async () => (await server.read(`/v1/holds/${await page.evaluate(() => document.querySelector('holdfast-seats').currentHold.id)}`)).places
+      .map(({ seat, area, type, amount }) => [seat ?? area, type, amount].join(' ')).sort();
+    assert.deepEqual(await places(), ['Floor full 3000', 'Floor reduced 1000', 'Floor reduced 1000', 'Stalls-A-1 full 6500', 'Stalls-A-2 reduced 4000']);
+    await typeOf('Stalls, row A, seat 1').selectOption('reduced');
+    await page.getByRole('button', { name: 'Pay $130.00' }).waitFor();
+    await page.getByRole('listitem').filter({ hasText: 'Floor, 2 places' }).getByRole('button', { name: 'Remove Floor' }).click();
+    await page.getByRole('button', { name: 'Pay $110.00' }).waitFor();
+    assert.deepEqual(await places(), ['Floor full 3000', 'Stalls-A-1 reduced 4000', 'Stalls-A-2 reduced 4000']);
+    await buyer.assertGood();
+    await buyer.payWith();
+    const { id } = await buyer.booking();
+    await page.getByRole('list', { name: 'Booked' }).getByText('Reduced').first().waitFor();
+    assert.equal((await server.read(`/v1/bookings/${id}`)).amount, 11_000);
+    await page.done();
+  });
+
   it(`on a slow telephone shows the first map in ${SLOW.firstMapMs / 1000} s and takes ${SLOW.boughtMs / 1000} s in all, for somebody who is quick`, async (t) => {
     const event = await server.createEvent(LAYOUT);
     const page = await browser.page({ ...PHONE, viewport: { width: 390, height: 844 }, once: true });

@@ -35,6 +35,7 @@ const OPTIONS = {
   ...Object.fromEntries(['status', 'owner', 'limit', 'fence', 'reference', 'email', 'amount', 'reason', 'channel', 'seat', 'hold', 'after'].map((name) => [name, option(name)])),
   seats: (seats) => seats, sections: repeated('section'), areas: counted('area'), add: places('add'), remove: places('remove'),
   resume: flag('resume'), rescue: flag('rescue'), upcoming: flag('upcoming'),
+  types: (types) => Object.entries(types).flatMap(([seat, type]) => ['--type', `${seat}=${type}`]),
   ttl_ms: (ms) => ['--ttl', `${ms}ms`], metadata: (value) => ['--metadata', JSON.stringify(value)],
   best_available: ({ quantity, section, tier, category, accessible, adjacent }) => [
     '--best', `${quantity}`, ...Object.entries({ section, tier, category }).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value])),

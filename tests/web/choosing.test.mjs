@@ -74,25 +74,27 @@ describe('choosing', () => {
     await buyer.page.done();
   });
 
-  it('a choice that leaves a single seat is pointed out as long as it does, if the event wants that', async () => {
-    const event = await server.createEvent(LAYOUT);
-    const page = await browser.page();
-    await page.route(`**/v1/events/${event.id}`, async (route) => {
-      const response = await route.fetch();
-      await route.fulfill({ response, json: { ...await response.json(), lone_seats: 'hint' } });
-    });
-    const buyer = await BuyerPage.open(page, server, event);
-    const { x, y } = await page.evaluate(() => document.querySelector('holdfast-seats').seatPosition('Stalls-A-2'));
-    await page.mouse.click(x, y);
-    await buyer.says('Stalls, row A, seat 1 would be left single');
-    const note = page.getByRole('region', { name: 'Your seats' }).getByText('would be left single');
-    await note.waitFor();
-    await buyer.assertGood();
-    await buyer.select('Stalls-A-1');
-    await note.waitFor({ state: 'hidden' });
-    await buyer.hold.click();
-    await buyer.says('2 places are held for you.');
-    await page.done();
+  it('a choice that leaves a single seat is pointed out as long as it does, if the event wants that, and refused if it wants that', async () => {
+    for (const lone_seats of ['hint', 'refuse']) {
+      const event = await server.createEvent({ ...LAYOUT, lone_seats });
+      const page = await browser.page();
+      const buyer = await BuyerPage.open(page, server, event);
+      const { x, y } = await page.evaluate(() => document.querySelector('holdfast-seats').seatPosition('Stalls-A-2'));
+      await page.mouse.click(x, y);
+      await buyer.says('Stalls, row A, seat 1 would be left single, and hardly anybody');
+      const note = page.getByRole('region', { name: 'Your seats' }).getByText('would be left single');
+      await note.waitFor();
+      await buyer.assertGood();
+      if (lone_seats === 'refuse') {
+        await buyer.hold.click();
+        await buyer.says('Stalls, row A, seat 1 would be left single, which is not possible here.');
+      }
+      await buyer.select('Stalls-A-1');
+      await note.waitFor({ state: 'hidden' });
+      await buyer.hold.click();
+      await buyer.says('2 places are held for you.');
+      await page.done();
+    }
   });
 
   it('a sale that closes and opens again says so without a reload', async () => {

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { axe, openBrowser } from '../support/browser.mjs';
+import { BuyerPage } from '../support/buyer_page.mjs';
 import { openOps } from '../support/ops_page.mjs';
 import { sell } from '../support/payments.mjs';
 import { gridPlan } from '../support/plans.mjs';
@@ -458,6 +459,38 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     assert.deepEqual((await server.read(`/v1/holds?event=${event.id}&status=active`)).data, []);
     assert.deepEqual(page.complaints, []);
     await page.done();
+  });
+
+  it('two browsers and a counter sell a hall out, and each sees what the others do', async () => {
+    const event = await server.createEvent({ name: 'Small', sections: [{ name: 'S', price: 1000, rows: 1, seats_per_row: 6 }] });
+    const [ann, bob] = await Promise.all([1, 2].map(async () => BuyerPage.open(await browser.page(), server, event)));
+    const counter = await openOps(browser, server, `#/events/${event.id}`);
+    await counter.getByRole('link', { name: 'Sell at the counter' }).click();
+    await counter.getByRole('heading', { name: 'Choose places' }).waitFor();
+    const map = counter.locator('.counter holdfast-seats');
+    await map.evaluate((element) => element.ready);
+    await ann.take('S-A-1', 'S-A-2');
+    await bob.shows('S-A-1', 'h');
+    await shows(map, { 'S-A-1': 'h', 'S-A-2': 'h', 'S-A-3': '.' });
+    await map.evaluate((element) => { element.select('S-A-5'); element.select('S-A-6'); });
+    await counter.getByRole('button', { name: 'Hold these places' }).click();
+    await bob.shows('S-A-6', 'h');
+    await bob.take('S-A-3', 'S-A-4');
+    await counter.getByRole('button', { name: 'Confirm the sale' }).click();
+    await counter.getByRole('heading', { name: 'Sold' }).waitFor();
+    for (const buyer of [ann, bob]) {
+      await buyer.payWith();
+      await buyer.booking();
+    }
+    const { booked, available } = await server.read(`/v1/events/${event.id}`);
+    assert.deepEqual({ booked, available }, { booked: 6, available: 0 });
+    assert.equal((await server.read(`/v1/events/${event.id}/revenue`)).amount, 6000);
+    await counter.getByRole('link', { name: 'Back to the event' }).click();
+    await counter.getByText('$60.00').first().waitFor();
+    for (const page of [ann.page, bob.page, counter]) {
+      assert.deepEqual(page.complaints, []);
+      await page.done();
+    }
   });
 
   it('ticket types are created with an event, changed with its terms, and chosen at the counter', async () => {

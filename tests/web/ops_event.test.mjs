@@ -533,6 +533,8 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await page.getByRole('button', { name: 'Confirm the sale' }).click();
     await page.getByRole('heading', { name: 'Sold' }).waitFor();
     assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data[0].amount, 3600);
+    await page.getByRole('link', { name: 'Back to the event' }).click();
+    await page.getByRole('cell', { name: 'S-A-1 (full), S-A-2 (reduced), 1 place in Floor (full), and 2 places in Floor (reduced)' }).waitFor();
     assert.deepEqual(page.complaints, []);
     await page.done();
   });

@@ -150,9 +150,22 @@ export const unblockPlaces = (context, event, seats = []) => block(context, even
 
 // ---- holds ----
 
-// What a hold or a booking is about, in words.
-export function placesOf({ seats, areas }, { t, format }) {
-  const places = [...seats, ...Object.entries(areas ?? {}).map(([area, n]) => t('placesOf', { n, area }))];
+// The places of a hold or a booking, where they are told one by one: those of an area that are alike are one line, with their number `n`.
+export function groupPlaces(places) {
+  const lines = new Map();
+  for (const { seat, area, type, amount } of places) {
+    const key = JSON.stringify([seat, area, type, amount]);
+    const line = lines.get(key) ?? { seat, area, type, amount, n: 0 };
+    lines.set(key, { ...line, n: line.n + 1 });
+  }
+  return [...lines.values()];
+}
+
+// What a hold or a booking is about, in words, with the ids of ticket types where the event has some.
+export function placesOf(of, { t, format }) {
+  const named = ({ seat, area, n, type }) => `${seat ?? t('placesOf', { n, area })}${type ? ` (${type})` : ''}`;
+  const places = of.places ? groupPlaces(of.places).map(named)
+    : [...of.seats, ...Object.entries(of.areas ?? {}).map(([area, n]) => t('placesOf', { n, area }))];
   return format.list(places.length > 6 ? [...places.slice(0, 5), t('andMore', { n: places.length - 5 })] : places);
 }
 

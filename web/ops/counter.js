@@ -10,7 +10,7 @@
 import '../seats/element.js';
 import { newKey } from '../lib/api.js';
 import { countdown } from '../lib/format.js';
-import { cancelBooking } from './actions.js';
+import { cancelBooking, groupPlaces } from './actions.js';
 import { button, fact, field, h, select } from './dom.js';
 import { minorUnits } from './formats.js';
 
@@ -202,13 +202,7 @@ export function counter(context, id) {
   function placeLines({ places, seats, areas }) {
     const name = (seat) => map.seat(seat)?.name ?? seat;
     if (places) {
-      const lines = new Map(); // places of an area that are alike make one line
-      for (const { seat, area, type, amount } of places) {
-        const key = JSON.stringify([seat, area, type, amount]);
-        const line = lines.get(key) ?? { seat, area, type, amount, n: 0 };
-        lines.set(key, { ...line, n: line.n + 1 });
-      }
-      return [...lines.values()].map(({ seat, area, type, amount, n }) => [seat ? name(seat) : t('placesOf', { n, area }),
+      return groupPlaces(places).map(({ seat, area, type, amount, n }) => [seat ? name(seat) : t('placesOf', { n, area }),
         types().find((each) => each.id === type)?.name ?? type, amount === null ? null : n * amount]);
     }
     return [...seats.map((seat) => [name(seat), null, map.seat(seat)?.price ?? null]), ...Object.entries(areas).map(([area, n]) => [t('placesOf', { n, area }), null, null])];

@@ -23,6 +23,12 @@
 #define TYPE_ID_LEN_MAX 32
 #define TYPE_NAME_CHARS_MAX 100
 
+#define OFFER_TTL_MS_MIN 1000
+#define OFFER_TTL_MS_SHORT 120000 /* the end of sales does not make an offer shorter than this */
+#define WAIT_ALIVE_MS_MAX ((int64_t)366 * 86400000)
+#define WAIT_PER_OWNER_MAX 100
+#define WAIT_METADATA_LEN_MAX 1024
+
 /* How long the answer to a request with an idempotency key is kept. */
 #define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)
 
@@ -32,6 +38,7 @@
 #define BOOKINGS_LIST_MAX 100
 #define REFUNDS_LIST_MAX 100
 #define NOTICES_LIST_MAX 100
+#define WAITS_LIST_MAX 100
 #define AUDIT_LIST_MAX 1000
 #define SEAT_HISTORY_MAX 100
 #define HEAT_LIST_MAX 10000

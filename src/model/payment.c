@@ -11,6 +11,9 @@ const char *notice_text(enum notice notice)
         [NOTICE_REFUND_FAILED] = "refund.failed",
         [NOTICE_PAYMENT_DISPUTED] = "payment.disputed",
         [NOTICE_HOLD_EXPIRED] = "hold.expired",
+        [NOTICE_WAITLIST_OFFERED] = "waitlist.offered",
+        [NOTICE_WAITLIST_LAPSED] = "waitlist.lapsed",
+        [NOTICE_WAITLIST_ENDED] = "waitlist.ended",
     };
     return notice < sizeof texts / sizeof *texts ? texts[notice] : NULL;
 }

@@ -111,8 +111,17 @@ enum notice {
     NOTICE_REFUND_SUCCEEDED,
     NOTICE_REFUND_FAILED,
     NOTICE_PAYMENT_DISPUTED,
-    NOTICE_HOLD_EXPIRED
+    NOTICE_HOLD_EXPIRED,
+    /* The booking of the job is the key of an entry of a waiting list. */
+    NOTICE_WAITLIST_OFFERED,
+    NOTICE_WAITLIST_LAPSED,
+    NOTICE_WAITLIST_ENDED
 };
+/* Is the notice about an entry of a waiting list? */
+static inline bool notice_is_of_wait(enum notice notice)
+{
+    return notice >= NOTICE_WAITLIST_OFFERED && notice <= NOTICE_WAITLIST_ENDED;
+}
 /* "booking.confirmed"; NULL if the number is none. */
 const char *notice_text(enum notice notice);
 /* "refund", "cancel" ...; NULL if the number is none. */

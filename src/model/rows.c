@@ -51,6 +51,8 @@ const char *status_text(enum audit_object object, int status)
         return TEXT_OF(bookings, status);
     case AUDIT_PAYMENT:
         return TEXT_OF(payments, status);
+    case AUDIT_WAIT:
+        return wait_status_text((enum wait_status)status);
     }
     return NULL;
 }

@@ -34,6 +34,7 @@
 #include "model/limits.h"
 #include "model/payment.h"
 #include "model/venue.h"
+#include "model/waitlist.h"
 
 enum seat_status { SEAT_AVAILABLE = 0, SEAT_HELD = 1, SEAT_BOOKED = 2, SEAT_BLOCKED = 3 };
 enum hold_status { HOLD_NONE, HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED };
@@ -57,7 +58,8 @@ enum audit_object {
     AUDIT_AREA,
     AUDIT_HOLD,
     AUDIT_BOOKING,
-    AUDIT_PAYMENT
+    AUDIT_PAYMENT,
+    AUDIT_WAIT /* an entry of the waiting list */
 };
 enum audit_cause {
     CAUSE_CREATE = 1,
@@ -78,7 +80,10 @@ enum audit_cause {
     CAUSE_RESTORE, /* the ledger is a restored backup */
     CAUSE_BOOK,    /* a buyer made a booking, which is to be paid, or booked several holds as one */
     CAUSE_PAYMENT, /* a fact about the payment */
-    CAUSE_REFUND   /* the seller gives money back */
+    CAUSE_REFUND,  /* the seller gives money back */
+    CAUSE_WAITLIST, /* a place goes to the waiting list, or an entry of it has an end of its own */
+    CAUSE_PAUSE,    /* the waiting list offers nothing until it is resumed */
+    CAUSE_RESUME
 };
 
 /* The word for a status of this kind of object, such as "held"; NULL if the number is none. */
@@ -111,7 +116,11 @@ const char *status_text(enum audit_object object, int status);
     X(hold_max_ms,    EVENT_HOLD_MAX,       INT) \
     X(max_per_hold,   EVENT_MAX_PER_HOLD,   INT) \
     X(max_per_owner,  EVENT_MAX_PER_OWNER,  INT) /* places held and booked together; 0: any */ \
-    X(lone_seats,     EVENT_LONE_SEATS,     INT) /* enum lone_seats_rule */
+    X(lone_seats,     EVENT_LONE_SEATS,     INT) /* enum lone_seats_rule */ \
+    X(offer_ttl_ms,   EVENT_OFFER_TTL,      INT) /* of the waiting list; 0: there is none */ \
+    X(wait_alive_ms,  EVENT_WAIT_ALIVE,     INT) /* an entry that nobody reads for so long ends */ \
+    X(wait_per_owner, EVENT_WAIT_PER_OWNER, INT) /* live entries of one owner */ \
+    X(wait_paused,    EVENT_WAIT_PAUSED,    INT) /* 1: nothing is offered */
 /* clang-format on */
 
 /* Bits of event_change.given. */
@@ -286,6 +295,9 @@ struct hold_row {
     uint64_t client;  /* of a keyless buyer's address, see base/client_number.h; 0: none */
     uint32_t channel; /* the channel of its event whose blocked places it may have; 0: none.  The
                          places of its areas are all of that channel */
+    int64_t wait;     /* of a new hold: the entry of the waiting list that it is offered to, whose
+                         owner and metadata it gets when it is stored; 0: none */
+    uint64_t owner_number; /* of a new hold with `wait`: owner_hash() of that owner */
     enum hold_status status;
     enum booking_status booking; /* of the booking that was made of it, or of its carrier; only some
                                     reads tell it */
@@ -438,7 +450,9 @@ struct audit_row {
     uint32_t channel; /* of the places, where they pass to or from SEAT_BLOCKED; 0: none */
     uint32_t type; /* of the places, where they pass to a hold or a booking, or a change of the hold
                       gives them back; see price_run */
-    int64_t hold, booking, fence, until; /* 0: none */
+    int64_t hold, booking, fence, until; /* 0: none.  Of an entry of the waiting list: the hold that
+                                            it was offered, 0, the fence that it drew, and when that
+                                            hold expires */
     int64_t prev; /* the seq of the row before about the same seat, or the same hold; a booking that
                      is cancelled counts as a row about its hold.  0: none */
     /* Who made the change, of a row that is to be stored; borrowed until then.  NULL in rows that
@@ -454,10 +468,11 @@ struct audit_entry {
 };
 /* What other servers wrote after the seqs and fences that a view has: rows of the log ordered by
  * event and seq, and holds ordered by key: new ones that are live or confirmed, and others whose
- * owners catch_up has to know. */
+ * owners catch_up has to know.  And new entries of waiting lists that are live, ordered by key. */
 struct log_since {
     VEC(struct audit_row) audit;
     VEC(struct hold_row) holds;
+    VEC(struct wait_row) waits;
 };
 /* The heads of HEADS_CHUNK seats, beginning with `first`, as they were at `seq`. */
 #define HEADS_CHUNK 4096
@@ -513,6 +528,8 @@ struct ledger_batch {
     VEC(struct hold_write) holds;
     VEC(struct hold_places_write) places;
     VEC(struct hold_merge) merges;
+    VEC(struct wait_row) waits_new;
+    VEC(struct wait_write) waits;
     VEC(struct booking_row) bookings_new;
     VEC(struct booking_write) bookings;
     VEC(struct sale_write) sales;

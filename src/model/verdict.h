@@ -42,6 +42,12 @@
     X(NOT_HELD, "the hold does not have these places")                                             \
     X(TOO_MANY_CHANNELS, "the event has as many channels as it may have")                          \
     X(TOO_MANY_HOLDS, "the address holds as many places as it may")                                \
+    X(WAITLIST_OFF, "the event has no waiting list")                                               \
+    X(AVAILABLE, "what is wanted can be had at once")                                              \
+    X(ALREADY_WAITING, "the owner waits already")                                                  \
+    X(TOO_MANY_WAITS, "the address has as many entries of the waiting list as it may")             \
+    X(NO_SUCH_WAIT, "there is no such entry of a waiting list")                                    \
+    X(NOT_WAITING, "the entry does not wait any more")                                             \
     X(KEY_MISMATCH, "the idempotency key was used with another request")                           \
     X(KEY_UNUSED, "nothing is stored under the idempotency key")                                   \
     X(UNDECIDED, "what was asked so far does not decide it")                                       \

@@ -6,6 +6,7 @@
 
 #include "view/free_seats.h"
 #include "view/publish.h"
+#include "view/view_waits.h"
 
 /* What to show when all rows are folded.  Seats and areas that changed are marked by `pending`, so
  * that each is listed once. */
@@ -216,6 +217,8 @@ static bool fold_seat(struct event *e, const struct audit_row *row, struct touch
         seat->channel = row->to == SEAT_BLOCKED ? (uint8_t)row->channel : 0;
     seat_set_hold(e, index, row->to == SEAT_HELD || row->to == SEAT_BOOKED ? row->hold : 0);
     free_seats_changed(e, index);
+    if (row->to == SEAT_AVAILABLE)
+        waitlist_freed_seat(e, index);
     if (!seat->pending) {
         vec_push(&touched->seats)->index = index;
         hf_check(touched->seats.n <= SEAT_PENDING_MAX);
@@ -232,6 +235,8 @@ static bool fold_area(struct event *e, const struct audit_row *row, struct touch
     struct area *area = &e->areas[row->item];
     area_pass(area, &(struct area_passage){row->quantity, (enum seat_status)row->from,
                                            (enum seat_status)row->to, row->channel});
+    if (row->to == SEAT_AVAILABLE)
+        waitlist_freed_area(e, (uint32_t)row->item);
     if (!area->pending) {
         area->pending = 1;
         *vec_push(&touched->areas) = (uint32_t)row->item;
@@ -247,6 +252,50 @@ static void fold_money(struct view *v, const struct audit_row *row)
         h->payment = row->to == BOOKING_PENDING ? HOLD_KEY(row->event, row->fence) : 0;
     if (h && row->prev && row->seq > h->last_seq)
         h->last_seq = row->seq;
+}
+
+static int wait_order(const void *key, const void *row)
+{
+    int64_t a = *(const int64_t *)key, b = ((const struct wait_row *)row)->id.key;
+    return (a > b) - (a < b);
+}
+
+/* An entry that was not read with the rows is not live any more. */
+static void fold_new_wait(struct event *e, int64_t key, const struct log_since *since)
+{
+    const struct wait_row *read = since->waits.n ? bsearch(&key, since->waits.v, since->waits.n,
+                                                           sizeof *since->waits.v, wait_order)
+                                                 : NULL;
+    if (read)
+        waitlist_add(e, read, owner_hash(e, read->owner, read->owner_len));
+}
+
+/* An entry that was read with the rows has what rows up to its last_seq say, but for what its hold,
+ * which is in the view by now, has to know. */
+static void fold_wait(struct view *v, struct event *e, const struct audit_row *row,
+                      const struct log_since *since)
+{
+    int64_t key = HOLD_KEY(row->event, row->fence);
+    struct hold *h = row->to == WAIT_OFFERED ? view_hold(v, row->hold) : NULL;
+    if (h)
+        h->wait = key;
+    if (row->from == WAIT_NONE)
+        fold_new_wait(e, key, since);
+    struct wait_entry *x = waitlist_find(e->waitlist, key);
+    if (!x || row->seq <= x->last_seq)
+        return;
+    struct wait_state to = {.status = (enum wait_status)row->to,
+                            .rank = x->rank,
+                            .read_at = x->read_at,
+                            .hold = row->to == WAIT_OFFERED ? row->hold : 0,
+                            .last_seq = row->seq};
+    if (row->cause == CAUSE_CHANGE && row->to == WAIT_WAITING)
+        to.rank = -row->seq;
+    if (row->cause == CAUSE_RENEW)
+        to.read_at = row->at;
+    waitlist_set(e, x, &to);
+    if (!wait_is_live(to.status))
+        waitlist_remove(e, x);
 }
 
 static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
@@ -266,6 +315,10 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
     case AUDIT_EVENT:
         e->status_draft = (enum event_status)row->to;
         touched->event = true;
+        waitlist_freed_all(e);
+        return true;
+    case AUDIT_WAIT:
+        fold_wait(v, e, row, since);
         return true;
     case AUDIT_BOOKING:
     case AUDIT_PAYMENT:
@@ -324,7 +377,9 @@ bool catch_up_changes_terms(const struct event *e, const struct log_since *since
         const struct audit_row *row = &since->audit.v[i];
         if (row->event != key)
             break;
-        if (row->seq > e->clock.seq && row->object == AUDIT_EVENT && row->cause == CAUSE_CHANGE)
+        bool has_terms =
+            row->cause == CAUSE_CHANGE || row->cause == CAUSE_PAUSE || row->cause == CAUSE_RESUME;
+        if (row->seq > e->clock.seq && row->object == AUDIT_EVENT && has_terms)
             return true;
     }
     return false;
@@ -365,6 +420,9 @@ bool catch_up(struct view *v, struct event *e, const struct log_since *since)
     end_change(v, &touched);
     if (whole && clock.seq != e->clock.seq)
         show(v, e, &touched, &clock);
+    if (e->waitlist)
+        e->waitlist->unsettled = true;
+    view_waits_schedule(v, e);
     for (size_t i = 0; i < touched.seats.n; i++)
         e->seats[touched.seats.v[i].index].pending = 0;
     for (size_t i = 0; i < touched.areas.n; i++)

@@ -6,6 +6,7 @@
 #include "view/free_seats.h"
 #include "view/snapshot.h"
 #include "view/view.h"
+#include "view/waitlist.h"
 
 /* ---- layout ---- */
 
@@ -99,6 +100,7 @@ void event_free(struct event *e)
         return;
     event_drop_loaded(e);
     free_seats_close(e->free_seats);
+    waitlist_free(e->waitlist);
     snapshot_unref(e->documents.map);
     snapshot_unref(e->documents.plan);
     versions_leave(e->documents.maps);

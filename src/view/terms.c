@@ -5,6 +5,7 @@
 
 #include "view/free_seats.h"
 #include "view/view.h"
+#include "view/waitlist.h"
 
 struct shared_terms {
     struct event_terms terms; /* first: what is handed out points here */
@@ -52,6 +53,7 @@ void event_set_terms(struct event *e, const struct event_terms *terms)
     event_terms_give(e->terms);
     e->terms = terms;
     free_seats_repriced(e);
+    waitlist_terms_changed(e);
 }
 
 void event_show_terms(struct event *e)

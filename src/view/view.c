@@ -5,12 +5,14 @@
 
 #include "view/free_seats.h"
 #include "view/view_holds.h"
+#include "view/view_waits.h"
 
 struct view {
     struct registry events;
     struct hold_table holds;
     struct clients clients;
     struct owners owners;
+    struct wait_lists waits;
 };
 
 struct view *view_new(void)
@@ -33,6 +35,9 @@ void view_free(struct view *v)
     if (!v)
         return;
     hold_table_close(&v->holds);
+    for (size_t i = 0; i < v->events.loaded.n; i++)
+        view_waits_drop(v, v->events.loaded.v[i]);
+    heap_close(&v->waits.by_time);
     registry_close(&v->events);
     clients_close(&v->clients);
     owners_close(&v->owners);
@@ -44,6 +49,8 @@ struct hold_table *view_hold_table(const struct view *v)
 {
     return &((struct view *)(uintptr_t)v)->holds;
 }
+
+struct wait_lists *view_wait_lists(struct view *v) { return &v->waits; }
 
 struct event *view_event(const struct view *v, int64_t event)
 {
@@ -192,6 +199,7 @@ static void adopt_holds(struct view *v, struct event *e)
         owners_book(&v->owners, e->def->id.key, e->loading.owners.v[i].owner,
                     e->loading.owners.v[i].places);
     vec_close(&e->loading.owners);
+    view_waits_enter(v, e);
 }
 
 struct event *view_install(struct view *v, struct event *e)
@@ -216,8 +224,10 @@ struct event *view_install(struct view *v, struct event *e)
 bool view_leave(struct view *v, struct event *e)
 {
     hf_check(!e->in_batch);
-    if (e->n_holds || !registry_remove(&v->events, e))
+    bool is_waited_for = e->waitlist && e->waitlist->n_waiting;
+    if (e->n_holds || is_waited_for || !registry_remove(&v->events, e))
         return false;
+    view_waits_drop(v, e);
     if (e->has_owners)
         owners_forget(&v->owners, e->def->id.key);
     event_free(e);
@@ -228,6 +238,7 @@ void view_forget(struct view *v, struct event *e)
 {
     hold_table_remove(&v->holds, e);
     owners_forget(&v->owners, e->def->id.key);
+    view_waits_drop(v, e);
     event_drop_loaded(e);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         e->seats[i].status = SEAT_AVAILABLE;

@@ -17,7 +17,7 @@
  *
  * Events are loaded on their first use and leave when nobody has asked for them for a while; see
  * registry.h for how other threads keep an event while they use it.  A seat takes 24 bytes, a live
- * hold about 150. */
+ * hold about 160. */
 #ifndef HF_VIEW_VIEW_H
 #define HF_VIEW_VIEW_H
 
@@ -68,6 +68,7 @@ struct hold {
     uint64_t owner;  /* owner_hash() of its owner; 0: none */
     struct hold *owner_next;  /* among the live holds of the same owner; see view_owner_holds */
     int64_t payment;          /* number of the payment of its pending booking; 0: none */
+    int64_t wait;             /* the entry of the waiting list that it is offered to; 0: none */
     struct area_claim *areas; /* stored behind the seats */
     uint32_t pending;         /* 1 + index of this batch's hold_write; 0: none */
     uint32_t n_seats;
@@ -192,6 +193,7 @@ struct event {
     bool has_owners;               /* booked places of owners are counted */
     uint64_t swept_batch;          /* the batch that last ended all due holds of this event */
     struct free_seats *free_seats; /* where they stand together; see free_seats.h */
+    struct waitlist *waitlist;     /* NULL: nobody has ever waited; see waitlist.h */
     struct event_registration registered; /* `slot`: any thread that has pinned it */
     struct event_usage usage;
     struct event_loading loading; /* before it is installed: of the thread that builds it */
@@ -318,7 +320,8 @@ void event_drop_loaded(struct event *e);
  * frees this one and returns the other.  Returns NULL, and frees the event, if it has been in
  * memory and left again since it was read: it must be read anew. */
 struct event *view_install(struct view *v, struct event *e);
-/* Frees the event and returns true, unless it has live holds or somebody has pinned it.  Between
+/* Frees the event and returns true, unless it has live holds, or entries that wait, or somebody has
+ * pinned it.  Between
  * batches only.  Nothing is lost: what is in the view of an event without live holds is in the
  * ledger, too. */
 bool view_leave(struct view *v, struct event *e);

@@ -104,7 +104,8 @@ struct hold *hold_new(struct event *e, const struct hold_row *row)
     h->last_seq = row->last_seq;
     h->status = HOLD_ACTIVE;
     h->client = row->client;
-    h->owner = owner_hash(e, row->owner, row->owner_len);
+    h->owner = row->wait ? row->owner_number : owner_hash(e, row->owner, row->owner_len);
+    h->wait = row->wait;
     h->channel = (uint8_t)row->channel;
     return h;
 }
@@ -125,6 +126,7 @@ struct hold *hold_with_places(const struct hold *before, const uint32_t *seats, 
     h->owner = before->owner;
     h->channel = before->channel;
     h->payment = before->payment;
+    h->wait = before->wait;
     return h;
 }
 

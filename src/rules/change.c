@@ -74,6 +74,8 @@ void change_seat(struct decision *d, struct event *e, uint32_t index, const stru
     write->hold = seat_hold(e, index);
     write->expires_at = t->until;
     free_seats_changed(e, index);
+    if (to == SEAT_AVAILABLE)
+        waitlist_freed_seat(e, index);
 }
 
 /* The part of a log row that seats and areas share. */
@@ -146,6 +148,8 @@ static void pass_places(struct decision *d, struct event *e, const struct area_c
     struct area_write *write = area_write(d, e, places->area);
     area_pass(&e->areas[places->area],
               &(struct area_passage){places->quantity, passes_from, passes_to, t->channel});
+    if (passes_to == SEAT_AVAILABLE)
+        waitlist_freed_area(e, places->area);
     write->held = e->areas[places->area].held;
     write->booked = e->areas[places->area].booked;
     struct audit_row *row = log_places(d, e, AUDIT_AREA, passes_from, passes_to, t);
@@ -320,4 +324,69 @@ void change_event(struct decision *d, struct event *e, enum event_status to, enu
     }
     change_log(d, e, AUDIT_EVENT, cause, (int)e->status_draft, (int)to);
     e->status_draft = to;
+    waitlist_freed_all(e);
+}
+
+/* ---- the waiting list ---- */
+
+static struct audit_row *log_wait(struct decision *d, struct event *e, int64_t key,
+                                  enum audit_cause cause, enum wait_status from,
+                                  enum wait_status to)
+{
+    struct audit_row *row = change_log(d, e, AUDIT_WAIT, cause, (int)from, (int)to);
+    row->fence = HOLD_FIRST_FENCE(key);
+    return row;
+}
+
+void change_wait_new(struct decision *d, struct event *e, struct wait_row *row, uint64_t owner)
+{
+    struct audit_row *logged = log_wait(d, e, row->id.key, CAUSE_CREATE, WAIT_NONE, WAIT_WAITING);
+    logged->quantity = row->wish.quantity;
+    row->last_seq = logged->seq;
+    *vec_push(&d->batch.waits_new) = *row;
+    waitlist_add(e, row, owner);
+}
+
+/* The write that carries the entry's changes of this batch. */
+static struct wait_write *wait_write(struct decision *d, struct wait_entry *x)
+{
+    if (!x->pending) {
+        *vec_push(&d->batch.waits) = (struct wait_write){.entry = x->key,
+                                                         .rank_before = x->rank,
+                                                         .rank = x->rank,
+                                                         .read_before = x->read_at,
+                                                         .read_at = x->read_at,
+                                                         .hold_before = x->hold,
+                                                         .hold = x->hold,
+                                                         .seq_before = x->last_seq,
+                                                         .from = (enum wait_status)x->status,
+                                                         .to = (enum wait_status)x->status};
+        x->pending = (uint32_t)d->batch.waits.n;
+    }
+    return &d->batch.waits.v[x->pending - 1];
+}
+
+void change_wait(struct decision *d, struct event *e, struct wait_entry *x,
+                 const struct wait_transition *t)
+{
+    struct wait_write *write = wait_write(d, x);
+    struct audit_row *row = log_wait(d, e, x->key, t->cause, (enum wait_status)x->status, t->to);
+    row->quantity = x->queue->wish.quantity;
+    row->hold = t->hold;
+    row->until = t->until;
+    row->prev = x->last_seq;
+    const struct wait_state to = {.status = t->to,
+                                  .rank = t->comes_first ? -row->seq : x->rank,
+                                  .read_at = t->is_read ? d->now : x->read_at,
+                                  .hold = t->to == WAIT_OFFERED ? t->hold : 0,
+                                  .last_seq = row->seq};
+    waitlist_set(e, x, &to);
+    write->to = t->to;
+    write->rank = to.rank;
+    write->read_at = to.read_at;
+    write->hold = t->hold ? t->hold : write->hold;
+    write->last_seq = row->seq;
+    write->reason = t->reason;
+    write->ended_at = wait_is_live(t->to) ? 0 : d->now;
+    d->wait_changes++;
 }

@@ -5,6 +5,7 @@
 #define HF_RULES_CHANGE_H
 
 #include "rules/decision.h"
+#include "view/waitlist.h"
 
 /* What places pass to, and what the log says about it. */
 struct transition {
@@ -59,6 +60,19 @@ struct audit_row *change_log_money(struct decision *d, struct event *e, struct h
 /* Gives a booking another status. */
 void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
                     enum audit_cause cause, struct hold_row *hold, struct hold *h);
+/* Adds an entry to the waiting list. */
+void change_wait_new(struct decision *d, struct event *e, struct wait_row *row, uint64_t owner);
+/* What becomes of an entry, and what the log says about it. */
+struct wait_transition {
+    enum wait_status to;
+    enum audit_cause cause;
+    enum wait_reason reason; /* WAIT_ENDED */
+    int64_t hold;            /* that it is offered, or was; 0: none */
+    int64_t until;           /* when that hold expires, if it is offered */
+    bool comes_first, is_read;
+};
+void change_wait(struct decision *d, struct event *e, struct wait_entry *x,
+                 const struct wait_transition *t);
 /* Says which payment a live hold waits for; 0: none. */
 void change_hold_payment(struct decision *d, struct hold *h, int64_t payment);
 

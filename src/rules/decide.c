@@ -26,6 +26,8 @@ void decide_end_hold(struct decision *d, struct hold *h, enum hold_status to,
     change_areas(d, h->event, h->areas, h->n_areas, SEAT_HELD, &freed);
     if (h->payment)
         decide_owe_cancel(d, h);
+    if (h->wait)
+        decide_wait_of_hold(d, h, cause);
     d->actor = actor;
     if (to != HOLD_EXPIRED)
         return;
@@ -64,9 +66,8 @@ static size_t list_due(struct decision *d, size_t max)
     return view_due(d->view, d->now, d->due.v, max);
 }
 
-/* Ends every due hold of the event, however many there are, before a buyer is told that nothing is
- * left.  Does so once per batch; returns whether any hold ended.  O(due holds of all events). */
-static bool expire_event(struct decision *d, struct event *e)
+/* Is called before a buyer is told that nothing is left. */
+bool decide_expire_event(struct decision *d, struct event *e)
 {
     uint64_t expired = d->expired;
     if (e->swept_batch == d->batch_no)
@@ -90,8 +91,7 @@ static enum verdict sold_out(struct shortage *s, int64_t area, int64_t available
     return VERDICT_SOLD_OUT;
 }
 
-/* Places that a hold of this channel can have; one without a channel, those of the public. */
-static int64_t area_free(const struct event *e, uint32_t area, uint32_t channel)
+int64_t decide_area_free(const struct event *e, uint32_t area, uint32_t channel)
 {
     const struct area *a = &e->areas[area];
     return channel ? area_blocked_for(a, channel)
@@ -101,9 +101,9 @@ static int64_t area_free(const struct event *e, uint32_t area, uint32_t channel)
 bool decide_area_has(struct decision *d, struct event *e, const struct area_claim *claim,
                      uint32_t channel)
 {
-    if (area_free(e, claim->area, channel) < claim->quantity)
-        expire_event(d, e);
-    return area_free(e, claim->area, channel) >= claim->quantity;
+    if (decide_area_free(e, claim->area, channel) < claim->quantity)
+        decide_expire_event(d, e);
+    return decide_area_free(e, claim->area, channel) >= claim->quantity;
 }
 
 enum verdict decide_check_areas(struct decision *d, struct event *e, const struct area_claim *areas,
@@ -111,7 +111,7 @@ enum verdict decide_check_areas(struct decision *d, struct event *e, const struc
 {
     for (uint32_t i = 0; i < n; i++)
         if (!decide_area_has(d, e, &areas[i], channel))
-            return sold_out(s, areas[i].area, area_free(e, areas[i].area, channel));
+            return sold_out(s, areas[i].area, decide_area_free(e, areas[i].area, channel));
     return VERDICT_OK;
 }
 
@@ -132,7 +132,7 @@ enum verdict decide_check_lone(struct decision *d, struct event *e,
     do
         s->n_taken =
             e->terms->lone_seats == LONE_SEATS_REFUSE ? lone_seats(e, choice, s->taken) : 0;
-    while (s->n_taken && expire_event(d, e));
+    while (s->n_taken && decide_expire_event(d, e));
     return s->n_taken ? VERDICT_LONE_SEAT : VERDICT_OK;
 }
 
@@ -145,7 +145,7 @@ static enum verdict choose_seats(struct decision *d, struct event *e, struct hol
         op->n_seats = op->best.quantity;
         if (best_find(e, &op->best, op->seats, &available))
             return VERDICT_OK;
-    } while (expire_event(d, e));
+    } while (decide_expire_event(d, e));
     op->n_seats = 0;
     return sold_out(&op->shortage, -1, available);
 }
@@ -478,6 +478,7 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
     int64_t fence = ++e->draft.fence;
     hf_check(fence < (int64_t)1 << HOLD_FENCE_BITS);
     int64_t ttl_ms = op->ttl_ms ? op->ttl_ms : e->terms->hold_ttl_ms;
+    int64_t max_ms = op->wait ? ttl_ms : e->terms->hold_max_ms;
     const struct hold_row places = wanted_places(op);
     const struct type_runs types = {op->types, op->n_types};
     free(op->prices); /* of a batch that was taken back */
@@ -489,10 +490,12 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
         .fence = fence,
         .amount = prices_sum(op->prices, n_prices),
         .created_at = d->now,
-        .expires_at = d->now + min64(ttl_ms, e->terms->hold_max_ms),
-        .max_expires_at = d->now + e->terms->hold_max_ms,
+        .expires_at = d->now + min64(ttl_ms, max_ms),
+        .max_expires_at = d->now + max_ms,
         .client = op->client,
         .channel = op->channel == NO_CHANNEL ? 0 : op->channel,
+        .wait = op->wait,
+        .owner_number = op->owner_number,
         .status = HOLD_ACTIVE,
         .owner = op->owner,
         .owner_len = op->owner_len,
@@ -509,6 +512,26 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
     return row;
 }
 
+void decide_grant(struct decision *d, struct event *e, struct hold_create *op,
+                  enum audit_cause cause)
+{
+    op->hold = new_hold(d, e, op);
+    struct hold_row *hold = &op->hold;
+    struct price_reader types = price_reader(hold->prices, hold->n_prices);
+    const struct transition held = {.to = SEAT_HELD,
+                                    .cause = cause,
+                                    .hold = hold->id.key,
+                                    .fence = hold->fence,
+                                    .until = hold->expires_at,
+                                    .channel = hold->channel,
+                                    .types = e->terms->types.n ? &types : NULL};
+    change_log_hold(d, e, hold, cause, HOLD_NONE, HOLD_ACTIVE);
+    *vec_push(&d->batch.holds_new) = *hold;
+    view_hold_add(d->view, e, hold);
+    change_seats(d, e, op->seats, op->n_seats, &held);
+    change_areas(d, e, op->areas, op->n_areas, SEAT_AVAILABLE, &held);
+}
+
 enum verdict decide_create(struct decision *d, struct event *e, struct hold_create *op)
 {
     const struct type_runs named = {op->types, op->n_types};
@@ -517,23 +540,12 @@ enum verdict decide_create(struct decision *d, struct event *e, struct hold_crea
         return verdict;
     if (op->resume && (verdict = resume(d, e, op)) != VERDICT_UNDECIDED)
         return verdict;
-    if ((verdict = check_create(d, e, op)) != VERDICT_OK)
+    do
+        verdict = check_create(d, e, op);
+    while (decide_again(d, e, &verdict));
+    if (verdict != VERDICT_OK)
         return verdict;
     hold_row_close(&op->hold); /* one that was read to be resumed, and is another's */
-    op->hold = new_hold(d, e, op);
-    struct hold_row *hold = &op->hold;
-    struct price_reader types = price_reader(hold->prices, hold->n_prices);
-    const struct transition held = {.to = SEAT_HELD,
-                                    .cause = CAUSE_HOLD,
-                                    .hold = hold->id.key,
-                                    .fence = hold->fence,
-                                    .until = hold->expires_at,
-                                    .channel = hold->channel,
-                                    .types = e->terms->types.n ? &types : NULL};
-    change_log_hold(d, e, hold, CAUSE_HOLD, HOLD_NONE, HOLD_ACTIVE);
-    *vec_push(&d->batch.holds_new) = *hold;
-    view_hold_add(d->view, e, hold);
-    change_seats(d, e, op->seats, op->n_seats, &held);
-    change_areas(d, e, op->areas, op->n_areas, SEAT_AVAILABLE, &held);
+    decide_grant(d, e, op, CAUSE_HOLD);
     return VERDICT_CREATED;
 }

@@ -35,6 +35,21 @@ enum verdict decide_block(struct decision *d, struct event *e, struct seats_bloc
 enum verdict decide_status(struct decision *d, struct event *e, enum event_status to);
 enum verdict decide_terms(struct decision *d, struct event *e, struct event_change *op);
 
+/* ---- the waiting list (decide_wait.c) ---- */
+
+/* Before a command of the event is judged: what has become free goes to those who wait for it.
+ * VERDICT_DEFERRED: more fits than one batch may offer, so the command waits for the next. */
+enum verdict decide_settle(struct decision *d, struct event *e);
+/* At the end of the batch: entries end whose time has come, or whose event offers nothing any more,
+ * and what has become free goes to the others. */
+void decide_waits(struct decision *d);
+/* Outside of a batch, when others have changed the event: shuts the queues that find nothing, so
+ * that a batch is needed only if something is to be offered or to be ended. */
+void decide_waits_look(struct view *v, struct event *e, int64_t now);
+enum verdict decide_wait_join(struct decision *d, struct event *e, struct wait_join *op);
+enum verdict decide_wait_change(struct decision *d, struct event *e, struct wait_change *op);
+enum verdict decide_wait_pause(struct decision *d, struct event *e, bool pauses);
+
 /* ---- idempotency keys (keys.c) ---- */
 
 /* Has the key an answer?  `stored` is what the ledger has under it.  VERDICT_UNDECIDED: no, judge

@@ -70,10 +70,13 @@ enum verdict decide_block(struct decision *d, struct event *e, struct seats_bloc
         return VERDICT_TOO_MANY_CHANNELS;
     if (d->batch.seats.n > BATCH_SEATS_MANY) /* which bounds the memory of a batch */
         return VERDICT_DEFERRED;
-    decide_expire_owners(d, e, op->seats, op->n_seats);
-    enum verdict verdict = check_blocked_seats(e, op, channel);
-    if (verdict == VERDICT_OK)
-        verdict = check_blocked_areas(d, e, op, channel);
+    enum verdict verdict;
+    do {
+        decide_expire_owners(d, e, op->seats, op->n_seats);
+        verdict = check_blocked_seats(e, op, channel);
+        if (verdict == VERDICT_OK)
+            verdict = check_blocked_areas(d, e, op, channel);
+    } while (decide_again(d, e, &verdict));
     if (verdict != VERDICT_OK)
         return verdict;
     if (is_new)

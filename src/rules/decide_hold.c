@@ -291,6 +291,10 @@ static enum verdict check_added(struct decision *d, struct event *e, const struc
     uint32_t n_fresh = op->n_add - op->n_retyped;
     if (!n_fresh && !op->n_add_areas)
         return VERDICT_OK;
+    if (h->wait) {
+        op->conflict = "a hold that the waiting list offered gets no other places";
+        return VERDICT_INVALID_REQUEST;
+    }
     if (h->channel && !op->is_seller)
         return VERDICT_SELLER_ONLY;
     enum verdict verdict = decide_check_sales(d, e, s);
@@ -495,8 +499,12 @@ static enum verdict judge_claims(struct decision *d, struct event *e, struct hol
         op->shortage.limit = e->terms->max_per_hold;
         return VERDICT_TOO_MANY_SEATS;
     }
-    if ((verdict = check_added(d, e, h, op, c, more)) != VERDICT_OK ||
-        (verdict = check_lone(d, e, h, op)) != VERDICT_OK)
+    do {
+        verdict = check_added(d, e, h, op, c, more);
+        if (verdict == VERDICT_OK)
+            verdict = check_lone(d, e, h, op);
+    } while (decide_again(d, e, &verdict));
+    if (verdict != VERDICT_OK)
         return verdict;
     if (added->n_seats || added->n_areas || removed->n_seats || removed->n_areas)
         apply(d, e, h, op, c);

@@ -1,6 +1,6 @@
 /* What the files of the rules share: decide.c (making and expiring holds), decide_hold.c (what
  * becomes of a hold), decide_sale.c (selling), decide_event.c (what sellers do to an event),
- * decide_booking.c, decide_payment.c and decide_money.c (bookings that are paid).  Internal to
+ * decide_wait.c (the waiting list), decide_booking.c, decide_payment.c and decide_money.c (bookings that are paid).  Internal to
  * these; decide.h has the contract. */
 #ifndef HF_RULES_DECIDE_INTERNAL_H
 #define HF_RULES_DECIDE_INTERNAL_H
@@ -44,6 +44,15 @@ enum verdict decide_check_sales(const struct decision *d, const struct event *e,
 /* May the address, and the owner, have `more` places beside those they have? */
 enum verdict decide_check_limits(struct decision *d, struct event *e, uint64_t client,
                                  uint64_t owner, uint32_t more, struct shortage *s);
+/* Makes the hold, whose places are free and may be had: CAUSE_HOLD, or CAUSE_WAITLIST for an offer.
+ * The types of op->types are known. */
+void decide_grant(struct decision *d, struct event *e, struct hold_create *op,
+                  enum audit_cause cause);
+/* Ends every due hold of the event, however many there are.  Does so once per batch; returns
+ * whether any hold ended.  O(due holds of all events). */
+bool decide_expire_event(struct decision *d, struct event *e);
+/* Places that a hold of this channel can have; one without a channel, those of the public. */
+int64_t decide_area_free(const struct event *e, uint32_t area, uint32_t channel);
 /* The types of a claim, as a request names them. */
 struct type_runs {
     struct type_run *v;
@@ -122,6 +131,18 @@ enum verdict decide_check_revival(struct decision *d, struct event *e, const str
 void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, struct hold *h);
 /* Does the live hold still own all of its seats? */
 bool decide_owns_seats(const struct hold *h);
+
+/* ---- decide_wait.c ---- */
+
+/* To be asked after each judgement of a claim, which may have ended due holds: what those had goes
+ * to the waiting list first.  Returns true if the claim is to be judged again, since the list took
+ * something; *verdict is VERDICT_DEFERRED if the list is not settled in this batch. */
+bool decide_again(struct decision *d, struct event *e, enum verdict *verdict);
+/* The hold has ended or was sold, and is offered to an entry of the waiting list no longer.  Called
+ * once its places have passed on. */
+void decide_wait_of_hold(struct decision *d, struct hold *h, enum audit_cause cause);
+/* Do enough places for the wish fit together now?  `seats` has room for as many as are wanted. */
+bool decide_wish_fits(const struct event *e, const struct wait_wish *wish, uint32_t *seats);
 
 /* ---- decide_money.c ---- */
 

@@ -124,6 +124,8 @@ static void take_step(struct decision *d, struct payment_view *v, const struct p
         change_hold(d, v->h, HOLD_CONFIRMED, v->cause, v->h->fence, v->h->expires_at);
         v->hold->last_seq = v->h->last_seq;
         decide_book_places(d, v->event, v->hold, SEAT_HELD, v->cause);
+        if (v->h->wait)
+            decide_wait_of_hold(d, v->h, v->cause);
     }
     if (s->rescues) {
         decide_revive(d, v->event, v->hold, v->h);

@@ -116,10 +116,15 @@ static bool places_are_free(struct decision *d, struct event *e, const struct ho
 enum verdict decide_check_revival(struct decision *d, struct event *e, const struct hold_row *hold,
                                   struct shortage *s)
 {
-    if (!places_are_free(d, e, hold))
-        return VERDICT_HOLD_EXPIRED;
-    return decide_check_limits(d, e, 0, owner_hash(e, hold->owner, hold->owner_len),
-                               places_count(hold->n_seats, hold->areas, hold->n_areas), s);
+    enum verdict verdict;
+    do {
+        verdict = VERDICT_HOLD_EXPIRED;
+        if (places_are_free(d, e, hold))
+            verdict =
+                decide_check_limits(d, e, 0, owner_hash(e, hold->owner, hold->owner_len),
+                                    places_count(hold->n_seats, hold->areas, hold->n_areas), s);
+    } while (decide_again(d, e, &verdict));
+    return verdict;
 }
 
 void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, struct hold *h)
@@ -168,7 +173,10 @@ enum verdict decide_sell(struct decision *d, struct event *e, struct hold_confir
     if (!decide_owns_seats(h))
         return VERDICT_SEAT_SOLD;
     change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
-    return sell(d, e, op, SEAT_HELD, CAUSE_CONFIRM);
+    enum verdict verdict = sell(d, e, op, SEAT_HELD, CAUSE_CONFIRM);
+    if (h->wait)
+        decide_wait_of_hold(d, h, CAUSE_CONFIRM);
+    return verdict;
 }
 
 /* May the booking have been asked for with this fence?  A rescue gives the hold a new one, so the

@@ -6,12 +6,20 @@
 
 #include "view/free_seats.h"
 #include "view/publish.h"
+#include "view/view_waits.h"
 
 static void clear_areas(struct decision *d)
 {
     for (size_t i = 0; i < d->batch.areas.n; i++)
         vec_close(&d->batch.areas.v[i].blocks_before.list);
     vec_clear(&d->batch.areas);
+}
+
+static void free_offers(struct decision *d)
+{
+    for (size_t i = 0; i < d->offers.n; i++)
+        free(d->offers.v[i]);
+    vec_clear(&d->offers);
 }
 
 /* Empties a list, and gives its memory back if it has been very large. */
@@ -33,6 +41,9 @@ void decision_begin(struct decision *d)
     vec_clear(&d->batch.holds);
     vec_clear(&d->batch.places);
     vec_clear(&d->batch.merges);
+    vec_clear(&d->batch.waits_new);
+    vec_clear(&d->batch.waits);
+    free_offers(d);
     vec_clear(&d->batch.bookings_new);
     vec_clear(&d->batch.bookings);
     vec_clear(&d->batch.sales);
@@ -57,6 +68,7 @@ void decision_begin(struct decision *d)
     d->actor = ACTOR_SERVER;
     d->batch_no++;
     d->expired = 0;
+    d->wait_changes = d->wait_turns = 0;
 }
 
 void decision_close(struct decision *d)
@@ -70,6 +82,10 @@ void decision_close(struct decision *d)
     vec_close(&d->batch.holds);
     vec_close(&d->batch.places);
     vec_close(&d->batch.merges);
+    vec_close(&d->batch.waits_new);
+    vec_close(&d->batch.waits);
+    free_offers(d);
+    vec_close(&d->offers);
     vec_close(&d->batch.bookings_new);
     vec_close(&d->batch.bookings);
     vec_close(&d->batch.sales);
@@ -146,6 +162,18 @@ static int merge_order(const void *a, const void *b)
 {
     const struct hold_merge *x = a, *y = b;
     return (x->hold > y->hold) - (x->hold < y->hold);
+}
+
+static int wait_new_order(const void *a, const void *b)
+{
+    const struct wait_row *x = a, *y = b;
+    return (x->id.key > y->id.key) - (x->id.key < y->id.key);
+}
+
+static int wait_write_order(const void *a, const void *b)
+{
+    const struct wait_write *x = a, *y = b;
+    return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
 static int audit_order(const void *a, const void *b)
@@ -248,6 +276,8 @@ void decision_seal(struct decision *d)
     SORT(d->batch.holds, hold_write_order);
     SORT(d->batch.places, places_order);
     SORT(d->batch.merges, merge_order);
+    SORT(d->batch.waits_new, wait_new_order);
+    SORT(d->batch.waits, wait_write_order);
     SORT(d->batch.payments, payment_write_order);
     SORT(d->batch.jobs_put, job_put_order);
     SORT(d->batch.jobs, job_write_order);
@@ -300,6 +330,21 @@ static void publish_event(struct decision *d, struct event *e, size_t *next_seat
     publish_end(e, &clock);
 }
 
+/* Entries that the batch has ended leave the view. */
+static void publish_waits(struct decision *d)
+{
+    for (size_t i = 0; i < d->batch.waits.n; i++) {
+        int64_t key = d->batch.waits.v[i].entry;
+        struct event *e = view_event(d->view, HOLD_EVENT(key));
+        struct wait_entry *x = waitlist_find(e->waitlist, key);
+        x->pending = 0;
+        if (!wait_is_live((enum wait_status)x->status))
+            waitlist_remove(e, x);
+    }
+    for (size_t i = 0; i < d->events.n; i++)
+        view_waits_schedule(d->view, d->events.v[i]);
+}
+
 void decision_publish(struct decision *d)
 {
     size_t next_seat = 0, next_area = 0;
@@ -315,6 +360,7 @@ void decision_publish(struct decision *d)
         if (h->status != HOLD_ACTIVE)
             view_hold_remove(d->view, h);
     }
+    publish_waits(d);
     for (size_t i = 0; i < d->replaced.n; i++)
         free(d->replaced.v[i]);
     vec_clear(&d->replaced);
@@ -394,8 +440,42 @@ static void undo_areas(struct decision *d)
     }
 }
 
+/* The next look at the lists begins anew. */
+static void undo_waits(struct decision *d)
+{
+    for (size_t i = 0; i < d->batch.waits.n; i++) {
+        const struct wait_write *w = &d->batch.waits.v[i];
+        struct event *e = view_event(d->view, HOLD_EVENT(w->entry));
+        struct wait_entry *x = waitlist_find(e->waitlist, w->entry);
+        x->pending = 0;
+        waitlist_set(e, x,
+                     &(struct wait_state){.status = w->from,
+                                          .rank = w->rank_before,
+                                          .read_at = w->read_before,
+                                          .hold = w->from == WAIT_OFFERED ? w->hold_before : 0,
+                                          .last_seq = w->seq_before});
+    }
+    for (size_t i = d->batch.waits_new.n; i-- > 0;) {
+        const struct wait_row *row = &d->batch.waits_new.v[i];
+        struct event *e = view_event(d->view, row->event);
+        waitlist_remove(e, waitlist_find(e->waitlist, row->id.key));
+        if (row->number <= e->waitlist->last_number)
+            e->waitlist->last_number = row->number - 1;
+    }
+    for (size_t i = 0; i < d->events.n; i++) {
+        struct event *e = d->events.v[i];
+        if (!e->waitlist)
+            continue;
+        waitlist_freed_all(e);
+        e->waitlist->unsettled = true;
+        e->waitlist->looked_at = 0;
+        view_waits_schedule(d->view, e);
+    }
+}
+
 void decision_undo(struct decision *d)
 {
+    undo_waits(d);
     undo_new_holds(d);
     undo_places(d);
     undo_holds(d);

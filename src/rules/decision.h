@@ -23,6 +23,10 @@ struct owner_change {
     int64_t places;
 };
 
+/* How many entries of waiting lists one batch offers a hold, or ends by itself: an unblock of
+ * millions of seats is many short commits. */
+#define WAIT_TURNS_MAX 256
+
 struct decision {
     struct view *view;
     struct random *random;
@@ -41,6 +45,7 @@ struct decision {
     VEC(struct terms_before) terms;
     VEC(struct hold *) due;          /* scratch */
     VEC(struct owner_change) owners; /* places booked, or cancelled, by this batch */
+    VEC(void *) offers;              /* seats and prices of offered holds; freed with the batch */
     struct buf heads;                /* the heads that batch.heads points to */
     uint64_t batch_no;
     struct {
@@ -48,6 +53,9 @@ struct decision {
         uint8_t hash[KEY_HASH_SIZE];
     } keys_stored[KEYS_STORED_SLOTS];
     uint64_t expired;           /* how many holds this batch expired, for the metrics */
+    uint32_t wait_changes;      /* changes of entries of waiting lists in this batch */
+    uint32_t wait_turns;        /* of them, offers and ends that settling made */
+    uint32_t wait_turns_max;    /* how many one batch makes; 0: WAIT_TURNS_MAX */
     uint32_t client_places_max; /* places that one address may hold; 0: no limit */
     int64_t job_lease_ms;       /* new intents are made by this server: it leases their jobs for so
                                    long; 0: whoever takes them first */

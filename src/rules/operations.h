@@ -17,6 +17,7 @@
  *   of an area's places:  the same, counted
  *   of a booking:  PENDING -> CONFIRMED, FAILED or CANCELLED;  CONFIRMED -> CANCELLED
  *                  (a booking that needs no payment is CONFIRMED at once)
+ *   of an entry of the waiting list:  see model/waitlist.h
  *   of an event:  open <-> closed;  open or closed -> cancelled;  all of them -> archived
  */
 #ifndef HF_RULES_OPERATIONS_H
@@ -84,6 +85,10 @@ struct hold_create {
     size_t owner_len;
     const char *metadata; /* JSON text; NULL: none */
     size_t metadata_len;
+    /* Only of an offer of the waiting list, which the rules make: its entry, owner_hash() of the
+     * entry's owner, and that the hold cannot be extended. */
+    int64_t wait;
+    uint64_t owner_number;
     /* out */
     struct hold_row hold;     /* VERDICT_CREATED; VERDICT_OK: the hold that is resumed */
     struct price_run *prices; /* of `hold`; free() by the owner */
@@ -224,6 +229,42 @@ struct payment_update {
     bool event_known;
     struct booking_row booking;
     struct money money;
+};
+
+/* POST /v1/waitlist */
+struct wait_join {
+    /* in */
+    struct wait_wish wish;  /* valid indexes; its types are set by the rules */
+    struct type_run *types; /* of all places */
+    uint32_t n_types;
+    int64_t until;     /* 0: none */
+    uint64_t client;   /* hash of a keyless buyer's address; 0: not limited */
+    const char *owner; /* NULL: none */
+    size_t owner_len;
+    const char *metadata; /* JSON text; NULL: none */
+    size_t metadata_len;
+    /* out */
+    struct wait_row wait; /* VERDICT_CREATED */
+    struct shortage shortage;
+    const char *conflict; /* VERDICT_INVALID_REQUEST: what is wrong */
+};
+
+/* DELETE /v1/waitlist/{w}, POST /v1/waitlist/{w}/first and /evict, and what the server itself does
+ * to an entry. */
+enum wait_change_kind {
+    WAIT_LEAVES,
+    WAIT_EVICTS,
+    WAIT_COMES_FIRST,
+    WAIT_IS_READ,  /* the buyer has looked; stored at most eight times per wait_alive_ms */
+    WAIT_IS_ERASED /* its owner is erased */
+};
+struct wait_change {
+    /* in */
+    enum wait_change_kind kind;
+    struct id id;
+    bool is_internal; /* the secret of `id` is not known */
+    /* in and out: read from the ledger before the rules judge (id.key 0: there is no such row) */
+    struct wait_row wait;
 };
 
 /* POST /v1/events/{e}/block and /unblock */

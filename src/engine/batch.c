@@ -17,9 +17,11 @@
 #include "engine/follow.h"
 #include "engine/load.h"
 #include "rules/decide.h"
+#include "view/view_waits.h"
 
 /* The most other due holds that a batch with commands ends; see EXPIRE_MAX. */
 #define EXPIRE_MAX_BUSY 16
+#define WAITS_AT_ONCE 16 /* waiting lists that a batch looks at beside those of its commands */
 #define CONFLICT_TRIES 5 /* of a batch that met other servers' transactions */
 /* A batch asks the ledger first, unless worker.assume_after batches in a row found its events as
  * the view had them, and the ledger's clock was read within the last ASSUME_TIME_US. */
@@ -45,7 +47,8 @@ struct batch_outcome {
 
 static size_t expire_max(size_t n_commands) { return n_commands ? EXPIRE_MAX_BUSY : EXPIRE_MAX; }
 
-/* Chooses every event that the batch may touch: those of its commands and of holds that are due. */
+/* Chooses every event that the batch may touch: those of its commands, of holds that are due, and of
+ * waiting lists that are to be looked at. */
 static void choose_events(struct worker *w, struct command *const *commands, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -54,6 +57,10 @@ static void choose_events(struct worker *w, struct command *const *commands, siz
     size_t n_due = view_due(w->view, engine_now_ms(w->engine), w->due, expire_max(n));
     for (size_t i = 0; i < n_due; i++)
         decision_add_event(&w->decision, w->due[i]->event);
+    struct event *lists[WAITS_AT_ONCE];
+    size_t n_lists = view_waits_due(w->view, engine_now_ms(w->engine), lists, WAITS_AT_ONCE);
+    for (size_t i = 0; i < n_lists; i++)
+        decision_add_event(&w->decision, lists[i]);
 }
 
 /* Asks for what the view does not know of a command: the answer stored under its key, the rows of
@@ -68,6 +75,9 @@ static void choose_rows(struct worker *w, struct command *c, size_t index)
     size_t n = command_wants(c, wanted);
     for (size_t i = 0; i < n; i++)
         *vec_push(&r->holds) = wanted[i];
+    struct wait_change *wait = command_wants_wait(c);
+    if (wait)
+        *vec_push(&r->waits) = (struct wait_wanted){wait->id.key, &wait->wait};
     if (c->kind == CMD_PAYMENT_UPDATE && *c->update->event.id) {
         c->update->event_known = false;
         *vec_push(&r->webhooks) =
@@ -122,7 +132,7 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         bool moved = row->seq != e->clock.seq || row->fence != e->clock.fence;
         e->unmoved = moved || e->stale ? 0 : e->unmoved + 1;
         if (moved && !e->stale && w->engine->has_others) {
-            enum hf_status status = load_since(w->ledger, w->view, e, &w->read.since, err);
+            enum hf_status status = load_since(w, e, &w->read.since, err);
             if (status != HF_OK)
                 return status;
         }
@@ -176,7 +186,8 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
 static bool needs_no_rows(struct command *c)
 {
     struct hold_wanted wanted[HOLDS_PER_BOOKING_MAX];
-    return c->event && c->kind != CMD_EVENT_CREATE && !command_wants(c, wanted);
+    return c->event && c->kind != CMD_EVENT_CREATE && !command_wants(c, wanted) &&
+           !command_wants_wait(c);
 }
 
 /* May the batch be decided on what the view has, without asking the ledger first?  If nobody else
@@ -385,6 +396,7 @@ static enum hf_status try_steps(struct worker *w, struct command **commands, siz
     status = decide_all(w, commands, n, err);
     if (status != HF_OK)
         return status;
+    decide_waits(&w->decision);
     return commit(w, err);
 }
 
@@ -396,8 +408,10 @@ static enum hf_status try_steps_assuming(struct worker *w, struct command **comm
     assume(w, commands, *n);
     expire_some(w, *n);
     enum hf_status status = decide_all(w, commands, n, err);
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        decide_waits(&w->decision);
         status = commit(w, err);
+    }
     if (status != HF_OK) {
         assume_no_more(w);
         return status;
@@ -458,6 +472,19 @@ static enum hf_status resolve(struct worker *w)
     return HF_OUTCOME_UNKNOWN;
 }
 
+/* Tells those who follow entries of waiting lists which have changed. */
+static void tell_waits(struct worker *w)
+{
+    const struct engine_config *config = &w->engine->config;
+    const struct ledger_batch *b = &w->decision.batch;
+    VEC(struct wait_news) news = {0};
+    for (size_t i = 0; config->waits_changed && i < b->waits.n; i++)
+        *vec_push(&news) = (struct wait_news){b->waits.v[i].entry, b->waits.v[i].to};
+    if (news.n)
+        config->waits_changed(config->waits_context, news.v, news.n);
+    vec_close(&news);
+}
+
 static void publish(struct worker *w, size_t n)
 {
     struct engine *e = w->engine;
@@ -469,6 +496,7 @@ static void publish(struct worker *w, size_t n)
         e->config.jobs_made(e->config.jobs_context, d->batch.jobs_put.v, d->batch.jobs_put.n);
     for (size_t i = 0; e->has_others && i < d->batch.clocks.n; i++)
         follower_announce(e, view_event(w->view, d->batch.clocks.v[i].after.event));
+    tell_waits(w);
     counter_add(e->metrics.holds_expired, d->expired);
     worker_note_holds(w);
     if (n)
@@ -609,7 +637,6 @@ static void run(struct worker *w, struct command **commands, size_t n)
 void batch_run(struct worker *w, struct command **commands, size_t n)
 {
     batch_gate_claim(w, commands, &n);
-    const struct hold *first = view_first_due(w->view);
-    if (n || (first && first->expires_at <= engine_now_ms(w->engine)))
+    if (n || worker_due_ms(w) <= engine_now_ms(w->engine))
         run(w, commands, n);
 }

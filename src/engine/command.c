@@ -46,6 +46,23 @@ void audit_page_free(struct audit_page *p)
     free(p);
 }
 
+void wait_page_free(struct wait_page *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        wait_row_close(&p->waits[i]);
+    free(p);
+}
+
+struct wait_change *command_wants_wait(struct command *c)
+{
+    if (c->kind != CMD_WAIT_CHANGE)
+        return NULL;
+    wait_row_close(&c->wait_change.wait); /* of a batch that failed */
+    return &c->wait_change;
+}
+
 struct named_hold *command_named_hold(struct command *c)
 {
     switch (c->kind) {
@@ -223,6 +240,15 @@ void command_close(struct command *c)
     case CMD_AUDIT_LIST:
         audit_page_free(c->audit_list);
         break;
+    case CMD_WAIT_CHANGE:
+        wait_row_close(&c->wait_change.wait);
+        break;
+    case CMD_WAIT_GET:
+        wait_row_close(&c->wait_get.row);
+        break;
+    case CMD_WAIT_LIST:
+        wait_page_free(c->wait_list);
+        break;
     default:
         break;
     }
@@ -230,6 +256,8 @@ void command_close(struct command *c)
 
 static enum verdict decide(struct command *c, struct decision *d)
 {
+    if (c->event && c->event->waitlist && decide_settle(d, c->event) != VERDICT_OK)
+        return VERDICT_DEFERRED;
     switch (c->kind) {
     case CMD_HOLD_CREATE:
         return decide_create(d, c->event, &c->create);
@@ -263,6 +291,13 @@ static enum verdict decide(struct command *c, struct decision *d)
         return decide_status(d, c->event, EVENT_ARCHIVED);
     case CMD_EVENT_CHANGE:
         return decide_terms(d, c->event, &c->event_change);
+    case CMD_WAIT_JOIN:
+        return decide_wait_join(d, c->event, &c->wait_join);
+    case CMD_WAIT_CHANGE:
+        return decide_wait_change(d, c->event, &c->wait_change);
+    case CMD_WAIT_PAUSE:
+    case CMD_WAIT_RESUME:
+        return decide_wait_pause(d, c->event, c->kind == CMD_WAIT_PAUSE);
     case CMD_OWNER_ERASE: /* first its key is judged, and at the end its answer stored */
         c->owner_erase.judged = true;
         return c->owner_erase.done ? VERDICT_OK : VERDICT_DEFERRED;

@@ -56,11 +56,17 @@ enum command_kind {
     CMD_EVENT_HEAT,     /* the reader of long reads: event_heat */
     CMD_EVENT_REVENUE,  /* the reader of long reads: revenue */
     CMD_OWNER_ERASE,    /* the first worker: owner_erase, see chores.h */
-    CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
-    CMD_KEY_GET,    /* reader: none.  VERDICT_OK: key.answer, or VERDICT_KEY_UNUSED */
-    CMD_AUDIT_LIST, /* the reader of long reads: audit_list */
-    CMD_FOLLOW,     /* worker: none.  Others have changed the event; the view has it then */
-    CMD_COMPARE,    /* worker: compare.  The engine's own: the reconciler waits for it */
+    CMD_KEY_CHECK,   /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
+    CMD_KEY_GET,     /* reader: none.  VERDICT_OK: key.answer, or VERDICT_KEY_UNUSED */
+    CMD_WAIT_JOIN,   /* worker: wait_join */
+    CMD_WAIT_CHANGE, /* worker: wait_change */
+    CMD_WAIT_PAUSE,  /* worker: none */
+    CMD_WAIT_RESUME, /* worker: none */
+    CMD_WAIT_GET,    /* reader: wait_get */
+    CMD_WAIT_LIST,   /* the reader of long reads: wait_list */
+    CMD_AUDIT_LIST,  /* the reader of long reads: audit_list */
+    CMD_FOLLOW,      /* worker: none.  Others have changed the event; the view has it then */
+    CMD_COMPARE,     /* worker: compare.  The engine's own: the reconciler waits for it */
 };
 
 #define SEATS_INLINE 16 /* requests for at most this many seats need no memory of their own */
@@ -115,6 +121,14 @@ struct notice_page {
     bool more;
     struct notice_entry entries[NOTICES_LIST_MAX + 1]; /* out */
 };
+/* GET /v1/waitlist: newest first within an event, and the events from the newest on. */
+struct wait_page {
+    struct waits_query query; /* in; its limit is that of the page */
+    size_t n;
+    bool more;
+    struct wait_row waits[WAITS_LIST_MAX + 1]; /* out */
+};
+void wait_page_free(struct wait_page *p); /* accepts NULL; frees the rows too */
 /* Bookings that a cancelled event still has. */
 #define CANCEL_LIST_MAX 100
 struct cancel_page {
@@ -249,12 +263,24 @@ struct command {
         } owner_erase;
         struct booking_page *booking_list; /* booking_page_free by the owner */
         struct audit_page *audit_list;     /* audit_page_free by the owner */
+        struct wait_join wait_join;
+        struct wait_change wait_change;
+        struct {
+            struct id id;        /* in; its secret may be left out if is_internal */
+            bool is_internal;    /* in */
+            struct wait_row row; /* out, with its offer */
+            int64_t ahead;       /* out: how many entries that wait have a smaller rank */
+        } wait_get;
+        struct wait_page *wait_list; /* wait_page_free by the owner */
         struct {
             uint32_t first; /* in: the slice of seats that begins here */
             bool repaired;  /* out: the view differed from the ledger and was loaded again */
         } compare;
     };
 };
+
+/* What the batch reads of an entry of a waiting list for the command; NULL: it needs none. */
+struct wait_change *command_wants_wait(struct command *c);
 
 /* Gives back what the command's outcome owns.  The command may then be used for another request,
  * once it has been zeroed. */

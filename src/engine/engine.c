@@ -120,6 +120,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_BOOKING_GET:
     case CMD_PAYMENT_FIND:
     case CMD_KEY_GET:
+    case CMD_WAIT_GET:
         return lane_put(&e->read, c);
     case CMD_JOBS_TAKE:
         return lane_put(&e->jobs, c);
@@ -129,6 +130,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_SEAT_GET:
     case CMD_REFUND_LIST:
     case CMD_NOTICE_LIST:
+    case CMD_WAIT_LIST:
     case CMD_CANCEL_LIST:
     case CMD_EVENT_PROGRESS:
     case CMD_EVENT_HEAT:

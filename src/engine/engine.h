@@ -55,6 +55,10 @@ struct engine_config {
      * made; must not block.  NULL: nobody runs them. */
     void (*jobs_made)(void *context, const struct job_row *jobs, size_t n);
     void *jobs_context;
+    /* Called by workers after a commit, of this server or of another one, that changed entries of
+     * waiting lists; must not block.  NULL: nobody follows them. */
+    void (*waits_changed)(void *context, const struct wait_news *news, size_t n);
+    void *waits_context;
     bool hands_jobs_over; /* jobs that create intents are run by this server without being taken */
 };
 

@@ -5,6 +5,7 @@
 
 #include "engine/engine_internal.h"
 #include "engine/worker.h"
+#include "view/waitlist.h"
 
 #define LOOK_MIN_US 50000
 #define LOOK_MAX_US 5000000
@@ -86,8 +87,9 @@ static void look(struct worker *w, int64_t now_us, int64_t idle_us, struct loade
     for (size_t i = 0; i < r->loaded.n; i++) {
         struct event *e = r->loaded.v[i];
         note_uses(e, now_us);
-        bytes += (int64_t)event_memory(e);
-        if (!e->n_holds && now_us - e->usage.last_us >= idle_us)
+        bytes += (int64_t)(event_memory(e) + waitlist_memory(e->waitlist));
+        bool is_waited_for = e->waitlist && e->waitlist->n_waiting;
+        if (!e->n_holds && !is_waited_for && now_us - e->usage.last_us >= idle_us)
             *vec_push(&ret->events) = e;
     }
     show(w, (int64_t)r->loaded.n, bytes);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 
 #include "engine/engine_internal.h"
+#include "rules/decide.h"
 #include "view/catch_up.h"
+#include "view/view_waits.h"
 
 static void on_seat(void *ctx, uint32_t index, const struct seat_row *row)
 {
@@ -25,6 +27,8 @@ static void on_owner(void *ctx, const char *owner, size_t len, uint32_t places)
 }
 
 static void on_hold(void *ctx, const struct hold_row *row) { event_load_hold(ctx, row); }
+
+static void on_wait(void *ctx, const struct wait_row *row) { event_load_wait(ctx, row); }
 
 static void on_head(void *ctx, uint32_t index, int64_t seq) { event_load_head(ctx, index, seq); }
 
@@ -63,6 +67,16 @@ static enum hf_status load_payments(struct ledger *l, struct event *e, struct hf
     return status;
 }
 
+/* Most events have no waiting list, and never had one. */
+static enum hf_status load_waits(struct ledger *l, struct event *e, struct hf_err *err)
+{
+    int64_t last = 0;
+    enum hf_status status = ledger_waits_live(l, e->def->id.key, on_wait, e, &last, err);
+    if (status == HF_OK && last)
+        event_load_wait_number(e, last);
+    return status;
+}
+
 /* Who holds a seat follows from the live holds. */
 static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq, struct hf_err *err)
 {
@@ -76,8 +90,10 @@ static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq,
     if (e->terms->max_per_owner &&
         (status = ledger_owners_booked(l, key, on_owner, e, err)) != HF_OK)
         return status;
-    status = ledger_holds_active(l, key, on_hold, e, err);
-    return status == HF_OK ? load_payments(l, e, err) : status;
+    if ((status = ledger_holds_active(l, key, on_hold, e, err)) != HF_OK ||
+        (status = load_payments(l, e, err)) != HF_OK)
+        return status;
+    return load_waits(l, e, err);
 }
 
 /* *ret_event is NULL if there is no such event.  Reads in one transaction, so that the event is the
@@ -126,9 +142,28 @@ static enum hf_status load_wanted(struct ledger *l, const struct event *e, struc
     return status;
 }
 
-enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
-                          struct log_since *since, struct hf_err *err)
+/* Tells those who follow entries of waiting lists what other servers have changed. */
+static void tell_waits(const struct worker *w, const struct event *e, const struct log_since *since,
+                       int64_t after)
 {
+    const struct engine_config *config = &w->engine->config;
+    VEC(struct wait_news) news = {0};
+    for (size_t i = 0; config->waits_changed && i < since->audit.n; i++) {
+        const struct audit_row *row = &since->audit.v[i];
+        if (row->object == AUDIT_WAIT && row->event == e->def->id.key && row->seq > after)
+            *vec_push(&news) =
+                (struct wait_news){HOLD_KEY(row->event, row->fence), (enum wait_status)row->to};
+    }
+    if (news.n)
+        config->waits_changed(config->waits_context, news.v, news.n);
+    vec_close(&news);
+}
+
+enum hf_status load_since(struct worker *w, struct event *e, struct log_since *since,
+                          struct hf_err *err)
+{
+    struct ledger *l = w->ledger;
+    struct view *view = w->view;
     bool limits_before = e->terms->max_per_owner > 0;
     uint32_t unmoved = e->unmoved;
     int64_t seq = e->clock.seq;
@@ -142,6 +177,8 @@ enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
     e->stale |= (limits_now && !limits_before) || !catch_up(view, e, since);
     if (!e->stale && e->clock.seq == seq) /* there was nothing to catch up */
         e->unmoved = unmoved;
+    decide_waits_look(view, e, engine_now_ms(w->engine));
+    tell_waits(w, e, since, seq);
     return HF_OK;
 }
 

@@ -7,15 +7,16 @@
 #include "view/view.h"
 
 struct engine;
+struct worker;
 
 void *loader_main(void *engine);
 /* Asks the loader for an event that no request has named yet. */
 void load_in_background(struct engine *e, int64_t event);
 /* Folds what other servers wrote into the view, and reads the event's terms if they changed.  Marks
  * the event as stale if the rows do not follow on what the view has.  Adds to `since` the holds
- * whose owners it has to know. */
-HF_MUST_USE enum hf_status load_since(struct ledger *ledger, struct view *view, struct event *e,
-                                      struct log_since *since, struct hf_err *err);
+ * whose owners it has to know.  Tells those who follow entries of the waiting list. */
+HF_MUST_USE enum hf_status load_since(struct worker *w, struct event *e, struct log_since *since,
+                                      struct hf_err *err);
 /* Brings an installed event's terms, seats and holds back in line with the ledger, inside the
  * worker's transaction. */
 HF_MUST_USE enum hf_status load_again(struct ledger *ledger, struct view *view, struct event *e,

@@ -324,6 +324,29 @@ static enum verdict read_heat(const struct engine *e, const struct event *event,
 
 /* ---- the threads ---- */
 
+static enum verdict read_wait(struct ledger *l, struct command *c)
+{
+    struct wait_row *row = &c->wait_get.row;
+    const struct id *id = &c->wait_get.id;
+    enum hf_status status = ledger_wait_read(l, id->key, row, &c->wait_get.ahead, &c->err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    bool is_known =
+        row->id.key && (c->wait_get.is_internal || id_secret_equal(row->id.secret, id->secret));
+    return is_known ? VERDICT_OK : VERDICT_NO_SUCH_WAIT;
+}
+
+static enum verdict read_waits(struct ledger *l, struct wait_page *p, struct hf_err *err)
+{
+    struct waits_query query = p->query;
+    query.limit++;
+    enum hf_status status = ledger_waits_list(l, &query, p->waits, &p->n, err);
+    p->more = p->n > p->query.limit;
+    if (p->more)
+        wait_row_close(&p->waits[--p->n]);
+    return verdict_of(status);
+}
+
 static enum verdict read_one(const struct engine *e, struct ledger *l, struct command *c)
 {
     switch (c->kind) {
@@ -342,6 +365,10 @@ static enum verdict read_one(const struct engine *e, struct ledger *l, struct co
         return read_refunds(l, c->refund_list, &c->err);
     case CMD_NOTICE_LIST:
         return read_notices(l, c->notice_list, &c->err);
+    case CMD_WAIT_GET:
+        return read_wait(l, c);
+    case CMD_WAIT_LIST:
+        return read_waits(l, c->wait_list, &c->err);
     case CMD_CANCEL_LIST:
         return read_cancels(l, c->cancel_list, &c->err);
     case CMD_EVENT_PROGRESS:

@@ -168,7 +168,7 @@ static enum hf_status compare(struct worker *w, struct command *c, struct hf_err
     if (status != HF_OK)
         return status;
     if (!e->stale)
-        status = load_since(w->ledger, w->view, e, &w->read.since, err);
+        status = load_since(w, e, &w->read.since, err);
     if (status != HF_OK)
         return status;
     if (e->stale || e->clock.seq != w->read.clocks.v[0].seq)

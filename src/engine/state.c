@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "engine/engine_internal.h"
+#include "view/view_waits.h"
 
 #define CONTACT_MS 3000 /* a shared ledger that has not answered for this long is not ready */
 
@@ -149,6 +150,13 @@ void worker_answer(struct worker *w, struct command *const *commands, size_t n)
         engine_finish(commands[i]);
     }
     pending_batch_end();
+}
+
+int64_t worker_due_ms(const struct worker *w)
+{
+    const struct hold *first = view_first_due(w->view);
+    int64_t hold_ms = first ? first->expires_at : INT64_MAX, wait_ms = view_waits_next(w->view);
+    return hold_ms < wait_ms ? hold_ms : wait_ms;
 }
 
 void worker_note_holds(struct worker *w)

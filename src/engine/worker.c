@@ -123,7 +123,7 @@ static void follow(struct worker *w, struct event *const *events, size_t n)
     if (!n || ledger_follow(w->ledger, &w->read, &err) != HF_OK)
         return; /* the follower's next comparison asks again */
     for (size_t i = 0; i < n; i++) {
-        if (load_since(w->ledger, w->view, events[i], &w->read.since, &err) != HF_OK)
+        if (load_since(w, events[i], &w->read.since, &err) != HF_OK)
             return;
         if (!events[i]->stale)
             atomic_store_explicit(&events[i]->sync.confirmed_ms, before_ms, memory_order_relaxed);
@@ -205,7 +205,7 @@ static void carry_out(struct worker *w, struct command **commands, size_t n)
         else if (!followed.n || followed.v[followed.n - 1] != event)
             *vec_push(&followed) = event;
     }
-    if (n_batch || view_first_due(w->view))
+    if (n_batch || worker_due_ms(w) < INT64_MAX)
         batch_run(w, commands, n_batch);
     follow_all(w, followed.v, followed.n);
     for (size_t i = 0; i < follows.n; i++)
@@ -251,6 +251,23 @@ static bool sweep_hold(struct worker *w, int64_t key)
     return true;
 }
 
+/* Loads events that are not in memory and for whose places people wait: their entries end, and what
+ * becomes free is theirs, whether anybody asks for the event or not.  Once loaded they stay. */
+static bool sweep_waits(struct worker *w, struct hf_err *err)
+{
+    int64_t events[SWEEP_SLICE];
+    size_t n = 0;
+    if (ledger_waited_for(w->ledger, w->swept_wait, SWEEP_SLICE, events, &n, err) != HF_OK)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (engine_worker(w->engine, events[i]) == w && !view_event(w->view, events[i]))
+            load_in_background(w->engine, events[i]);
+    w->swept_wait = n == SWEEP_SLICE ? events[n - 1] : 0;
+    if (w->swept_wait)
+        w->next_sweep_us = monotonic_us(w) + SWEEP_AGAIN_US;
+    return true;
+}
+
 /* Expires holds by the ledger's own index: those of events that are not loaded, and any that the
  * heap may have missed.  Also deletes stored answers that are older than KEY_KEPT_MS.  Each call
  * does one slice; while there is more, the next call comes soon. */
@@ -274,6 +291,8 @@ static void sweep(struct worker *w)
     }
     for (size_t i = 0; i < n; i++)
         loads += sweep_hold(w, keys[i]);
+    if (!sweep_waits(w, &err))
+        log_write(LOG_WARN, "sweep failed", "why", err.msg, NULL);
     if (loads || pruned == PRUNE_SLICE || webhooks >= PRUNE_SLICE)
         w->next_sweep_us = monotonic_us(w) + SWEEP_AGAIN_US;
 }
@@ -295,11 +314,8 @@ int64_t worker_sleep_us(const struct worker *w)
     if (w->n_deferred || w->n_late)
         return 0;
     int64_t wait_us = IDLE_WAIT_US;
-    const struct hold *first = view_first_due(w->view);
-    if (first) {
-        int64_t due_us = (first->expires_at - engine_now_ms(w->engine)) * 1000;
-        wait_us = due_us < wait_us ? due_us : wait_us;
-    }
+    int64_t due_ms = worker_due_ms(w) - engine_now_ms(w->engine);
+    wait_us = due_ms < wait_us / 1000 ? due_ms * 1000 : wait_us;
     int64_t chores_us = chores_sleep_us(w), freeing_us = idle_sleep_us(w);
     wait_us = chores_us < wait_us ? chores_us : wait_us;
     wait_us = freeing_us < wait_us ? freeing_us : wait_us;

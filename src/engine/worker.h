@@ -60,6 +60,7 @@ struct worker {
     /* ---- chores ---- */
     struct chores chores;
     struct idle idle;
+    int64_t swept_wait; /* events up to this one have been looked at for people who wait; 0: none */
     int64_t next_sweep_us, next_probe_us, next_log_us;
     size_t unlogged;              /* commands that failed since the log last said so */
     bool failing;                 /* the ledger did not store what this worker last had for it */
@@ -91,6 +92,8 @@ void worker_answer(struct worker *w, struct command *const *commands, size_t n);
 /* The ledger stored nothing of what this worker had for it, or answers again. */
 void worker_failed(struct worker *w, const char *why);
 void worker_succeeded(struct worker *w);
+/* When the first hold is due, or a waiting list is to be looked at; INT64_MAX: never. */
+int64_t worker_due_ms(const struct worker *w);
 /* Brings the metrics and first_due_ms up to date after holds came or went. */
 void worker_note_holds(struct worker *w);
 

@@ -10,6 +10,7 @@
  *   resolve.c       whether a COMMIT happened whose answer was lost
  *   events.c, venues.c, holds.c, keys.c   reads outside of batches, and the creation of events
  *   audit.c, log_pages.c                  reads of the log
+ *   waits.c         waiting lists
  *   payments.c      payments, refunds, jobs and webhooks; jobs.c    taking due jobs
  *   retention.c     deleting what is kept no longer; sizes.c    how large the ledger is
  *   log.c           how the log is stored; heads.c    where the chain of each seat ends
@@ -58,6 +59,10 @@ struct webhook_wanted {
     const char *id;
     bool *ret_known;
 };
+struct wait_wanted {
+    int64_t entry;
+    struct wait_row *ret; /* id.key is 0 if there is no such entry */
+};
 /* What a batch reads under its locks, in one exchange with the database. */
 struct batch_read {
     /* In: the batch's events in ascending order, each with the seq and the fence that the view has.
@@ -66,6 +71,7 @@ struct batch_read {
     VEC(struct key_wanted) keys;
     VEC(struct hold_wanted) holds;
     VEC(struct webhook_wanted) webhooks;
+    VEC(struct wait_wanted) waits;
     /* Out: the database's time, or that of the latest clock row if that is later. */
     int64_t now;
     /* Out, on a shared database: what other servers wrote after those seqs and fences.  It has at
@@ -82,7 +88,7 @@ HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read
  *     transaction has one of them locked: this one does not wait for it;
  *   - the database's time is r->now, or later by at most LEDGER_ASSUME_LATE_MS;
  *   - no answer younger than KEY_KEPT_MS is stored under r->keys.
- * r->holds and r->webhooks are empty: what needs rows has to read them. */
+ * r->holds, r->webhooks and r->waits are empty: what needs rows has to read them. */
 #define LEDGER_ASSUME_LATE_MS 50
 HF_MUST_USE enum hf_status ledger_batch_assume(struct ledger *l, const struct batch_read *r,
                                                struct hf_err *err);
@@ -268,6 +274,36 @@ HF_MUST_USE enum hf_status ledger_bookings_pending(struct ledger *l, int64_t eve
                                                    void (*booking)(void *ctx, int64_t booking,
                                                                    int64_t payment),
                                                    void *ctx, struct hf_err *err);
+
+/* ---- waiting lists, outside of batches ---- */
+
+/* Calls `wait` for every live entry of the event, in the order of their numbers; the row is borrowed
+ * for the call, and has neither secret, metadata nor offer.  *ret_last is the number of the newest
+ * entry, live or not; 0: there never was one. */
+HF_MUST_USE enum hf_status ledger_waits_live(struct ledger *l, int64_t event,
+                                             void (*wait)(void *ctx, const struct wait_row *row),
+                                             void *ctx, int64_t *ret_last, struct hf_err *err);
+/* Reads an entry, with its offer; id.key is 0 if there is none.  *ret_ahead is how many entries of
+ * its event wait and have a smaller rank, if it waits itself.  Close the row afterwards. */
+HF_MUST_USE enum hf_status ledger_wait_read(struct ledger *l, int64_t entry, struct wait_row *row,
+                                            int64_t *ret_ahead, struct hf_err *err);
+struct waits_query {
+    int64_t event;           /* 0: all events */
+    int64_t before;          /* only entries with smaller keys; 0: all */
+    enum wait_status status; /* WAIT_NONE: any */
+    const char *owner;       /* NULL: any */
+    size_t owner_len;
+    size_t limit;
+};
+/* Reads entries, with their offers, newest first within an event, and the events from the newest on;
+ * *ret_n is at most query->limit.  Close the rows afterwards, also after a failure. */
+HF_MUST_USE enum hf_status ledger_waits_list(struct ledger *l, const struct waits_query *query,
+                                             struct wait_row *ret, size_t *ret_n,
+                                             struct hf_err *err);
+/* Lists events above `after` that have entries that wait, ascending; *ret_n is at most `limit`. */
+HF_MUST_USE enum hf_status ledger_waited_for(struct ledger *l, int64_t after, size_t limit,
+                                             int64_t *ret_events, size_t *ret_n,
+                                             struct hf_err *err);
 
 /* ---- payments and jobs, outside of batches ---- */
 

@@ -450,9 +450,9 @@ struct audit_row {
     uint32_t channel; /* of the places, where they pass to or from SEAT_BLOCKED; 0: none */
     uint32_t type; /* of the places, where they pass to a hold or a booking, or a change of the hold
                       gives them back; see price_run */
-    int64_t hold, booking, fence, until; /* 0: none.  Of an entry of the waiting list: the hold that
-                                            it was offered, 0, the fence that it drew, and when that
-                                            hold expires */
+    /* 0: none.  Of an entry of the waiting list: the hold that it was offered, 0, the fence that it
+     * drew, and when that hold expires; of a new entry, its number. */
+    int64_t hold, booking, fence, until;
     int64_t prev; /* the seq of the row before about the same seat, or the same hold; a booking that
                      is cancelled counts as a row about its hold.  0: none */
     /* Who made the change, of a row that is to be stored; borrowed until then.  NULL in rows that

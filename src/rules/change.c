@@ -342,6 +342,7 @@ void change_wait_new(struct decision *d, struct event *e, struct wait_row *row, 
 {
     struct audit_row *logged = log_wait(d, e, row->id.key, CAUSE_CREATE, WAIT_NONE, WAIT_WAITING);
     logged->quantity = row->wish.quantity;
+    logged->until = row->number;
     row->last_seq = logged->seq;
     *vec_push(&d->batch.waits_new) = *row;
     waitlist_add(e, row, owner);

@@ -260,9 +260,13 @@ static int wait_order(const void *key, const void *row)
     return (a > b) - (a < b);
 }
 
-/* An entry that was not read with the rows is not live any more. */
-static void fold_new_wait(struct event *e, int64_t key, const struct log_since *since)
+/* An entry that was not read with the rows is not live any more; its number is taken all the same.
+ */
+static void fold_new_wait(struct event *e, const struct audit_row *row,
+                          const struct log_since *since)
 {
+    int64_t key = HOLD_KEY(row->event, row->fence);
+    event_load_wait_number(e, row->until);
     const struct wait_row *read = since->waits.n ? bsearch(&key, since->waits.v, since->waits.n,
                                                            sizeof *since->waits.v, wait_order)
                                                  : NULL;
@@ -280,7 +284,7 @@ static void fold_wait(struct view *v, struct event *e, const struct audit_row *r
     if (h)
         h->wait = key;
     if (row->from == WAIT_NONE)
-        fold_new_wait(e, key, since);
+        fold_new_wait(e, row, since);
     struct wait_entry *x = waitlist_find(e->waitlist, key);
     if (!x || row->seq <= x->last_seq)
         return;

@@ -28,7 +28,8 @@ struct wait_totals {
 };
 struct wait_totals view_waits_count(struct view *v);
 
-/* While the event is loaded: a live entry, and the number of the newest entry, live or not. */
+/* While the event is loaded: a live entry, and the number of the newest entry, live or not.  The
+ * latter also where the view catches up. */
 void event_load_wait(struct event *e, const struct wait_row *row);
 void event_load_wait_number(struct event *e, int64_t number);
 /* The event enters the view, once its holds are there: offered holds know their entries. */

@@ -28,6 +28,7 @@ void fold_close(struct fold *f)
     free(f->areas);
     vec_close(&f->holds);
     vec_close(&f->payments);
+    vec_close(&f->waits);
 }
 
 static int hold_order(const void *key, const void *hold)
@@ -36,7 +37,7 @@ static int hold_order(const void *key, const void *hold)
     return (a > b) - (a < b);
 }
 
-static struct folded_hold *folded_hold(const struct fold *f, int64_t key)
+struct folded_hold *folded_hold(const struct fold *f, int64_t key)
 {
     if (!f->holds.n)
         return NULL;
@@ -101,12 +102,18 @@ static void change_area(struct folded_hold *hold, uint32_t area, int64_t more)
     hold->areas[at].quantity = (uint32_t)quantity;
 }
 
+/* Does the row belong to the making of a hold? */
+static bool is_grant(const struct audit_row *row)
+{
+    return row->cause == CAUSE_HOLD || row->cause == CAUSE_WAITLIST;
+}
+
 /* A hold gets its places when it is made, and other ones when it is changed; whatever becomes of it
  * afterwards, its row goes on listing them. */
 static void fold_place(struct fold *f, const struct audit_row *row)
 {
     struct folded_hold *hold = row->hold ? folded_hold(f, row->hold) : NULL;
-    if (!hold || (row->cause != CAUSE_HOLD && row->cause != CAUSE_CHANGE))
+    if (!hold || (!is_grant(row) && row->cause != CAUSE_CHANGE))
         return;
     bool gives = row->to == SEAT_HELD;
     if (row->object == AUDIT_AREA)
@@ -271,14 +278,13 @@ static void fold_hold(struct fold *f, const struct audit_row *row)
     }
     drop_out(hold);
     assert_int_equal(hold->status, row->from);
-    bool is_grant =
-        row->cause == CAUSE_HOLD || row->cause == CAUSE_CHANGE || row->cause == CAUSE_RESCUE;
-    assert_true(is_grant ? row->fence > f->fence : row->fence == hold->fence); /* I5 */
+    bool draws = is_grant(row) || row->cause == CAUSE_CHANGE || row->cause == CAUSE_RESCUE;
+    assert_true(draws ? row->fence > f->fence : row->fence == hold->fence); /* I5 */
     assert_int_equal(hold->last_seq, row->prev);
     hold->last_seq = row->seq;
     if (hold->status == HOLD_ACTIVE) /* I4: from its expiry on it can only expire */
         assert_int_equal(row->cause == CAUSE_EXPIRE, row->at >= hold->until);
-    if (row->cause != CAUSE_HOLD && row->cause != CAUSE_CHANGE)
+    if (!is_grant(row) && row->cause != CAUSE_CHANGE)
         assert_int_equal(row->quantity, hold->places);
     hold->places = row->quantity;
     hold->status = (enum hold_status)row->to;
@@ -293,10 +299,13 @@ static void fold_event(struct fold *f, const struct audit_row *row)
                                               [EVENT_ARCHIVED] = CAUSE_ARCHIVE,
                                               [EVENT_CANCELLED] = CAUSE_CANCEL};
     assert_int_equal(f->status, row->from);
-    if (row->from)
-        assert_int_equal(row->cause, row->to == row->from ? CAUSE_CHANGE : causes[row->to]);
-    else
+    if (!row->from)
         assert_int_equal(row->cause, CAUSE_CREATE);
+    else if (row->to != row->from)
+        assert_int_equal(row->cause, causes[row->to]);
+    else
+        assert_true(row->cause == CAUSE_CHANGE || row->cause == CAUSE_PAUSE ||
+                    row->cause == CAUSE_RESUME);
     f->status = (enum event_status)row->to;
 }
 
@@ -320,6 +329,9 @@ static void fold_object(struct fold *f, const struct audit_row *row)
         return;
     case AUDIT_PAYMENT:
         fold_payment(f, row);
+        return;
+    case AUDIT_WAIT:
+        fold_wait(f, row);
         return;
     }
     fail();
@@ -537,6 +549,7 @@ void check_ledger(struct fold *f, const struct sim_ledger *ledger)
     struct places owned = check_holds(ledger, f, e);
     check_areas(f, e);
     check_payments(f, ledger);
+    check_waits(f, ledger);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         const struct sim_seat *seat = &e->seats[i];
         const struct folded_seat *want = &f->seats[i];
@@ -704,6 +717,7 @@ void check_event(struct fold *f, const struct sim_ledger *ledger, const struct v
     check_view_holds(f, ledger, v, e);
     check_owners(f, ledger, v, e);
     check_terms(e, sim_event(ledger, f->event));
+    check_view_waits(f, ledger, v, e);
 }
 
 void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s)

@@ -35,6 +35,10 @@ struct folded_payment {
     int64_t payment, amount; /* amount 0: the log has not said */
     enum payment_status status;
 };
+struct folded_wait {
+    int64_t key, rank, read_at, hold, last_seq;
+    enum wait_status status;
+};
 /* The log of one event, folded up to `seq`. */
 struct fold {
     const struct event_def *def;
@@ -44,6 +48,7 @@ struct fold {
     struct folded_area *areas;
     VEC(struct folded_hold) holds; /* ascending by key */
     VEC(struct folded_payment) payments;
+    VEC(struct folded_wait) waits; /* ascending by key */
 };
 void fold_init(struct fold *f, const struct sim_ledger *ledger, int64_t event);
 void fold_close(struct fold *f);
@@ -68,6 +73,22 @@ void check_view(struct fold *f, const struct sim_ledger *ledger, const struct se
 bool is_caught_up(const struct fold *f, const struct sim_ledger *ledger, const struct server *s);
 /* The same as check_view, and that it has. */
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
+
+/* NULL if the log has not told of it. */
+struct folded_hold *folded_hold(const struct fold *f, int64_t key);
+
+/* ---- check_waits.c: the waiting list ---- */
+
+void fold_wait(struct fold *f, const struct audit_row *row);
+/* The rows of entries are the folded log, and an entry is offered exactly one live hold, which has
+ * the owner and the metadata of the entry. */
+void check_waits(const struct fold *f, const struct sim_ledger *ledger);
+/* The view has the live entries in their queues, and no others. */
+void check_view_waits(const struct fold *f, const struct sim_ledger *ledger, const struct view *v,
+                      const struct event *e);
+/* Between batches, in a view that is exact: nothing is free that somebody waits for, if it can be
+ * offered at `now`. */
+void check_served(const struct event *e, int64_t now);
 
 /* Claims that every captured payment is that of a confirmed booking, or owed back, or has been
  * given back (I9), and that exactly the jobs are owed that the rows call for. */

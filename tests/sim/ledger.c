@@ -174,7 +174,8 @@ enum hf_status ledger_begin(struct ledger *l, struct hf_err *err)
 enum hf_status ledger_batch_assume(struct ledger *l, const struct batch_read *r, struct hf_err *err)
 {
     (void)err; /* nothing is sent */
-    hf_check(l->in_transaction && l->sim->has_others && !r->holds.n && !r->webhooks.n);
+    hf_check(l->in_transaction && l->sim->has_others && !r->holds.n && !r->webhooks.n &&
+             !r->waits.n);
     l->assumed = r;
     return HF_OK;
 }

@@ -99,6 +99,8 @@ static void add_payment(const struct sim_ledger *sim, struct job_row *row)
         memcpy(row->intent, p->intent, sizeof row->intent);
         memcpy(row->currency, p->currency, sizeof row->currency);
     }
+    if (!hold) /* a notice about an entry of a waiting list */
+        return;
     row->booked_at = hold->booking.created_at;
     row->hold_expires_at = hold->row.expires_at;
     if (hold->booking.email_len)

@@ -28,6 +28,9 @@ static void read_since(const struct sim_ledger *sim, struct batch_read *r, size_
             (row->status == HOLD_ACTIVE || row->status == HOLD_CONFIRMED))
             *vec_push(&r->since.holds) = sim_hold_copy(row);
     }
+    for (size_t i = 0; i < e->waits.n; i++)
+        if (e->waits.v[i].id.key > HOLD_KEY(event, fence) && wait_is_live(e->waits.v[i].status))
+            *vec_push(&r->since.waits) = sim_wait_copy(&e->waits.v[i]);
 }
 
 static int audit_order(const void *a, const void *b)
@@ -35,6 +38,12 @@ static int audit_order(const void *a, const void *b)
     const struct audit_row *x = a, *y = b;
     return x->event != y->event ? (x->event > y->event) - (x->event < y->event)
                                 : (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static int wait_order(const void *a, const void *b)
+{
+    const struct wait_row *x = a, *y = b;
+    return (x->id.key > y->id.key) - (x->id.key < y->id.key);
 }
 
 static int hold_order(const void *a, const void *b)
@@ -50,6 +59,8 @@ static void order_since(struct log_since *since)
         qsort(since->audit.v, since->audit.n, sizeof *since->audit.v, audit_order);
     if (since->holds.n)
         qsort(since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+    if (since->waits.n)
+        qsort(since->waits.v, since->waits.n, sizeof *since->waits.v, wait_order);
 }
 
 enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct hf_err *err)

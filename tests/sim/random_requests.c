@@ -227,6 +227,12 @@ static void fill_terms(struct run *r, struct ask *ask, struct event *e)
         change->terms.sales_open_at = sim_wall_ms(r->world.ledger) + below(r, 2000);
         change->terms.sales_close_at = one_in(r, 2) ? 0 : change->terms.sales_open_at + HOUR_MS;
     }
+    if (one_in(r, 6)) {
+        change->given |= EVENT_OFFER_TTL | EVENT_WAIT_ALIVE | EVENT_WAIT_PER_OWNER;
+        change->terms.offer_ttl_ms = one_in(r, 8) ? 0 : 1000 + below(r, DEF_TTL_MS);
+        change->terms.wait_alive_ms = 3 * DEF_TTL_MS;
+        change->terms.wait_per_owner = 1 + below(r, 4);
+    }
     if (one_in(r, 4)) {
         change->given |= EVENT_HOLD_TTL;
         change->terms.hold_ttl_ms = 1000 + below(r, 3 * DEF_TTL_MS);
@@ -247,13 +253,53 @@ static void fill_seller(struct run *r, struct ask *ask, struct event *e)
         ask_event(ask, kind == 10 && one_in(r, 4) ? CMD_EVENT_CLOSE : CMD_EVENT_OPEN, e);
 }
 
+/* People join the waiting list, for seats or for places of an area. */
+static void fill_join(struct run *r, struct ask *ask, struct event *e)
+{
+    struct wait_join *op = &ask->c.wait_join;
+    ask_wait(ask, e, 1 + below(r, one_in(r, 2) ? SEATS_MAX : 2 * SEATS_MAX));
+    op->wish.adjacent = !one_in(r, 3);
+    if (one_in(r, 4))
+        op->wish.category = 1;
+    if (one_in(r, 3))
+        ask_area(ask, below(r, AREAS), 1 + below(r, 5));
+    if (!one_in(r, 3))
+        ask_owner(ask, random_owners[below(r, OWNERS)]);
+    if (one_in(r, 3))
+        op->until = sim_wall_ms(r->world.ledger) + 1 + below(r, 4 * DEF_TTL_MS);
+    if (one_in(r, 3))
+        ask_type(ask, any_type(r), 1 + below(r, op->wish.quantity));
+}
+
+/* Somebody leaves, looks, is moved to the front or evicted. */
+static void fill_wait(struct run *r, struct server *s, struct ask *ask)
+{
+    static const enum wait_change_kind kinds[] = {WAIT_LEAVES,  WAIT_EVICTS,  WAIT_COMES_FIRST,
+                                                  WAIT_IS_READ, WAIT_IS_READ, WAIT_IS_ERASED};
+    size_t recent = r->waits.n < RECENT_HOLDS ? r->waits.n : RECENT_HOLDS;
+    const struct id *id = &r->waits.v[r->waits.n - 1 - below(r, (uint32_t)recent)];
+    ask_wait_change(ask, engine_event(s->engine, HOLD_EVENT(id->key)), kinds[below(r, 6)], id);
+}
+
+static void fill_waiting(struct run *r, struct server *s, struct ask *ask, struct event *e)
+{
+    if (one_in(r, 12))
+        ask_event(ask, one_in(r, 3) ? CMD_WAIT_PAUSE : CMD_WAIT_RESUME, e);
+    else if (r->waits.n && one_in(r, 3))
+        fill_wait(r, s, ask);
+    else
+        fill_join(r, ask, e);
+}
+
 void random_request(struct run *r)
 {
     struct server *s = any_server(r);
     struct call *call = hf_alloc(sizeof *call);
     struct event *e = engine_event(s->engine, r->events[below(r, EVENTS)]);
-    uint32_t kind = below(r, 20);
-    if (kind < 4)
+    uint32_t kind = below(r, 24);
+    if (kind >= 20)
+        fill_waiting(r, s, &call->ask, e);
+    else if (kind < 4)
         fill_seller(r, &call->ask, e);
     else if (kind < 7)
         fill_keyed(r, s, &call->ask);

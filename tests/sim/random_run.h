@@ -50,9 +50,10 @@ struct flight {
 /* How many answers were given, so that a run is known to be worth something. */
 struct answers {
     size_t created, confirmed, changed, cancelled, resumed, limited, replayed, failed;
-    size_t booked, paid, refunded; /* bookings that are to be paid, those that were, refunds */
-    size_t merged;                 /* holds that were booked with others */
-    size_t assumed, missed;        /* batches that asked for nothing first: stored, or run again */
+    size_t booked, paid, refunded;    /* bookings that are to be paid, those that were, refunds */
+    size_t merged;                    /* holds that were booked with others */
+    size_t joined, offered, accepted; /* entries of waiting lists */
+    size_t assumed, missed; /* batches that asked for nothing first: stored, or run again */
 };
 
 struct run {
@@ -61,6 +62,7 @@ struct run {
     int64_t events[EVENTS];
     struct fold rows[EVENTS], views[SERVERS][EVENTS];
     VEC(struct known_hold) holds;
+    VEC(struct id) waits; /* entries of waiting lists that people were told of */
     struct known_key keys[KEYS];
     unsigned n_keys;
     VEC(struct call *) waiting; /* for an answer */

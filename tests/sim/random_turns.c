@@ -104,6 +104,10 @@ static void note_success(struct run *r, const struct call *call)
         note_created(r, c);
         return;
     }
+    if (c->kind == CMD_WAIT_JOIN) {
+        *vec_push(&r->waits) = c->wait_join.wait.id;
+        return;
+    }
     struct named_hold *named = command_named_hold((struct command *)(uintptr_t)c);
     struct known_hold *known = named ? known_hold(r, named->id.key) : NULL;
     if (!known)
@@ -167,6 +171,22 @@ void random_collect(struct run *r)
         free(call);
     }
     r->waiting.n = kept;
+}
+
+/* People look at their entries now and then, and learn of the holds that they are offered. */
+static void learn_of_offers(struct run *r)
+{
+    for (size_t k = 0; k < EVENTS; k++) {
+        const struct sim_event *e = sim_event(r->world.ledger, r->events[k]);
+        for (size_t i = 0; i < e->waits.n; i++) {
+            const struct wait_row *row = &e->waits.v[i];
+            if (row->status != WAIT_OFFERED || known_hold(r, row->hold))
+                continue;
+            const struct hold_row *hold = &sim_hold(r->world.ledger, row->hold)->row;
+            *vec_push(&r->holds) = (struct known_hold){
+                .id = hold->id, .fence = hold->fence, .acknowledged = HOLD_ACTIVE};
+        }
+    }
 }
 
 /* ---- turns ---- */
@@ -322,8 +342,11 @@ static void check_agreement(struct run *r)
     }
     assert_int_equal(r->waiting.n, 0);
     for (size_t i = 0; i < EVENTS; i++)
-        for (size_t s = 0; s < SERVERS; s++)
-            check_caught_up(&r->views[s][i], r->world.ledger, &r->world.servers[s]);
+        for (size_t s = 0; s < SERVERS; s++) {
+            const struct server *server = &r->world.servers[s];
+            check_caught_up(&r->views[s][i], r->world.ledger, server);
+            check_served(engine_event(server->engine, r->events[i]), sim_wall_ms(r->world.ledger));
+        }
     for (size_t i = 0; i < r->holds.n; i++)
         check_acknowledged(r, &r->holds.v[i]);
 }
@@ -343,6 +366,9 @@ static void run_open(struct run *r, uint64_t seed)
         def_type(def, "reduced", (const int64_t[]){1200, 200}, 2);
         def_type(def, "child", (const int64_t[]){TYPE_PRICE_NONE, 0, 100}, 3);
         def->terms.max_per_owner = i == 0 ? OWNER_LIMIT : 0;
+        def->terms.offer_ttl_ms = 2 * DEF_TTL_MS;
+        def->terms.wait_alive_ms = 6 * DEF_TTL_MS;
+        def->terms.wait_per_owner = 3;
         def->terms.hold_ttl_ms = 3 * DEF_TTL_MS; /* time to pay */
         def->terms.hold_max_ms = 3 * DEF_MAX_MS;
         r->events[i] = server_create_event(any_server(r), def);
@@ -365,9 +391,20 @@ static void run_close(struct run *r)
     for (size_t i = 0; i < KEYS; i++)
         buf_close(&r->keys[i].answer);
     vec_close(&r->holds);
+    vec_close(&r->waits);
     vec_close(&r->waiting);
     random_money_close(r);
     world_close(&r->world);
+}
+
+static void count_waits(const struct fold *f, const struct sim_ledger *ledger, struct answers *ret)
+{
+    const struct sim_event *e = sim_event(ledger, f->event);
+    for (size_t i = 0; i < e->waits.n; i++) {
+        ret->joined++;
+        ret->offered += e->waits.v[i].hold != 0;
+        ret->accepted += e->waits.v[i].status == WAIT_ACCEPTED;
+    }
 }
 
 /* One world, until most of its seats are sold. */
@@ -379,6 +416,8 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
         step(r);
         random_collect(r);
         check(r);
+        if (one_in(r, 4))
+            learn_of_offers(r);
         if (one_in(r, AGREE_EVERY))
             check_agreement(r);
     }
@@ -391,6 +430,8 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
     answers->refunded += r->world.ledger->refunds.n;
     answers->assumed += r->world.ledger->assumed;
     answers->missed += r->world.ledger->missed;
+    for (size_t i = 0; i < EVENTS; i++)
+        count_waits(&r->rows[i], r->world.ledger, answers);
     answers->booked += r->answers.booked;
     answers->merged += r->answers.merged;
     answers->created += r->answers.created;
@@ -412,10 +453,12 @@ void random_turns_run(uint64_t seed, size_t steps)
         run_world(seed + done, steps - done < WORLD_STEPS ? steps - done : WORLD_STEPS, &answers);
     print_message("%zu holds, %zu changes, %zu bookings, %zu cancelled, %zu resumed, %zu over the"
                   " limit, %zu replays, %zu failures, %zu to be paid, %zu paid, %zu refunds, %zu "
-                  "booked with others, %zu batches in one exchange, %zu that tried in vain\n",
+                  "booked with others, %zu joined a waiting list, %zu of them were offered a hold, "
+                  "%zu took it, %zu batches in one exchange, %zu that tried in vain\n",
                   answers.created, answers.changed, answers.confirmed, answers.cancelled,
                   answers.resumed, answers.limited, answers.replayed, answers.failed,
-                  answers.booked, answers.paid, answers.refunded, answers.merged, answers.assumed,
-                  answers.missed);
-    assert_true(steps < 20 * WORLD_STEPS || (answers.assumed && answers.missed));
+                  answers.booked, answers.paid, answers.refunded, answers.merged, answers.joined,
+                  answers.offered, answers.accepted, answers.assumed, answers.missed);
+    assert_true(steps < 20 * WORLD_STEPS ||
+                (answers.assumed && answers.missed && answers.accepted));
 }

@@ -11,6 +11,9 @@ static void event_close(struct sim_event *e)
         booking_row_close(&e->holds.v[i].booking);
     }
     vec_close(&e->holds);
+    for (size_t i = 0; i < e->waits.n; i++)
+        wait_row_close(&e->waits.v[i]);
+    vec_close(&e->waits);
     vec_close(&e->log);
     for (size_t i = 0; e->def && i < e->def->areas.n; i++)
         vec_close(&e->areas[i].blocks.list);
@@ -119,13 +122,17 @@ void sim_wanted_read(const struct sim_ledger *sim, const struct batch_read *r)
     }
     for (size_t i = 0; i < r->holds.n; i++) {
         const struct sim_hold *hold = sim_hold(sim, r->holds.v[i].hold);
-        if (!hold)
-            continue;
-        *r->holds.v[i].ret = sim_hold_read(sim, hold);
-        if (r->holds.v[i].ret_booking && hold->booking.id.key)
+        if (hold)
+            *r->holds.v[i].ret = sim_hold_read(sim, hold);
+        if (hold && r->holds.v[i].ret_booking && hold->booking.id.key)
             *r->holds.v[i].ret_booking = sim_booking_read(sim, &hold->booking);
-        if (r->holds.v[i].ret_money)
+        if (r->holds.v[i].ret_money) /* notices about entries of waiting lists are of no hold */
             sim_money_read(sim, r->holds.v[i].hold, r->holds.v[i].ret_money);
+    }
+    for (size_t i = 0; i < r->waits.n; i++) {
+        const struct wait_row *row = sim_wait(sim, r->waits.v[i].entry);
+        if (row)
+            *r->waits.v[i].ret = sim_wait_read(sim, row);
     }
     for (size_t i = 0; i < r->webhooks.n; i++)
         if (sim_webhook(sim, r->webhooks.v[i].id))

@@ -46,6 +46,7 @@ struct sim_event {
     struct sim_area *areas;
     int64_t *heads_seqs;        /* when the heads of each chunk of seats were stored; 0: never */
     VEC(struct sim_hold) holds; /* ascending by key */
+    VEC(struct wait_row) waits; /* ascending by key */
     VEC(struct audit_row) log;  /* ascending by seq */
     VEC(struct sim_terms) past; /* the terms that the event has had, the present ones last */
 };
@@ -161,6 +162,19 @@ void sim_money_stage(struct ledger_batch *staged, const struct ledger_batch *b);
 void sim_money_apply(struct ledger *l);
 void sim_money_discard(struct ledger *l);
 void sim_money_free(struct ledger *l); /* the memory of the staged rows */
+
+/* ---- tables_wait.c: the waiting list ---- */
+
+struct wait_row *sim_wait(const struct sim_ledger *sim, int64_t entry);
+struct wait_row sim_wait_copy(const struct wait_row *row);
+/* The entry as it is read: with its offer. */
+struct wait_row sim_wait_read(const struct sim_ledger *sim, const struct wait_row *row);
+bool sim_new_waits_fit(const struct ledger *l, const struct ledger_batch *b);
+bool sim_waits_fit(const struct ledger *l, const struct ledger_batch *b);
+void sim_waits_stage(struct ledger_batch *staged, const struct ledger_batch *b);
+void sim_waits_apply(struct ledger *l);
+void sim_waits_discard(struct ledger *l);
+void sim_waits_free(struct ledger *l); /* the memory of the staged rows */
 
 /* ---- tables_write.c ---- */
 

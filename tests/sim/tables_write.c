@@ -366,6 +366,7 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
         staged->audit.v[i].actor = NULL; /* the sender's memory */
     stage(&staged->bookings_past, &b->bookings_past);
     sim_money_stage(staged, b);
+    sim_waits_stage(staged, b);
     stage_texts(staged, b);
     for (size_t i = 0; i < b->heads.n; i++) {
         struct heads_write *w = vec_push(&staged->heads);
@@ -393,10 +394,12 @@ const char *sim_write(struct ledger *l, const struct ledger_batch *b)
         {"events", events_fit},
         {"seats", seats_fit},
         {"areas", areas_fit},
+        {"waitlist", sim_new_waits_fit},
         {"holds", new_holds_fit},
         {"holds", holds_fit},
         {"holds", places_fit},
         {"holds", merges_fit},
+        {"waitlist", sim_waits_fit},
         {"bookings_past", past_bookings_fit},
         {"bookings", new_bookings_fit},
         {"bookings", bookings_fit},
@@ -443,6 +446,7 @@ void sim_discard(struct ledger *l)
     vec_clear(&l->staged_events);
     vec_clear(&b->bookings_past);
     sim_money_discard(l);
+    sim_waits_discard(l);
 }
 
 void sim_staged_close(struct ledger *l)
@@ -464,6 +468,7 @@ void sim_staged_close(struct ledger *l)
     vec_close(&l->staged.keys);
     vec_close(&l->staged_events);
     sim_money_free(l);
+    sim_waits_free(l);
 }
 
 /* ---- storing ---- */
@@ -618,6 +623,7 @@ void sim_apply(struct ledger *l)
         apply_event(l->sim, &b->events.v[i]);
     apply_seats(l, b);
     apply_holds(l->sim, b);
+    sim_waits_apply(l);
     for (size_t i = 0; i < b->audit.n; i++)
         *vec_push(&sim_event(l->sim, b->audit.v[i].event)->log) = b->audit.v[i];
     for (size_t i = 0; i < b->heads.n; i++)

@@ -83,6 +83,8 @@ void server_start(struct server *s)
                                          .texts = {.answer = render, .map = render_map}};
     assert_int_equal(engine_open(&config, &s->engine, &err), HF_OK);
     assert_int_equal(follower_start(s->engine, &err), HF_OK);
+    for (int i = 0; i < s->engine->n_workers; i++)
+        s->engine->workers[i].decision.wait_turns_max = WAIT_TURNS;
 }
 
 /* Runs the loader's thread function here: it returns when its queue is closed and empty. */

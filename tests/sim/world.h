@@ -11,6 +11,7 @@
 #include "sim/ledger.h"
 
 #define SERVERS 2
+#define WAIT_TURNS 2 /* offers of waiting lists, and ends, in one batch */
 
 struct server {
     struct clock_fake clock;

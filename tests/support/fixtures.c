@@ -182,6 +182,11 @@ static uint32_t *areas_of(struct ask *a, const struct area_claim ***ret_list)
 void ask_area(struct ask *a, uint32_t area, uint32_t quantity)
 {
     const struct area_claim **list;
+    if (a->c.kind == CMD_WAIT_JOIN) {
+        a->c.wait_join.wish =
+            (struct wait_wish){.quantity = quantity, .section = -1, .tier = -1, .area = (int)area};
+        return;
+    }
     uint32_t *n = areas_of(a, &list);
     assert_in_range(*n, 0, ASK_AREAS_MAX - 1);
     a->areas[(*n)++] = (struct area_claim){area, quantity};
@@ -190,9 +195,10 @@ void ask_area(struct ask *a, uint32_t area, uint32_t quantity)
 
 void ask_owner(struct ask *a, const char *owner)
 {
-    assert_int_equal(a->c.kind, CMD_HOLD_CREATE);
-    a->c.create.owner = owner;
-    a->c.create.owner_len = strlen(owner);
+    bool waits = a->c.kind == CMD_WAIT_JOIN;
+    assert_true(waits || a->c.kind == CMD_HOLD_CREATE);
+    *(waits ? &a->c.wait_join.owner : &a->c.create.owner) = owner;
+    *(waits ? &a->c.wait_join.owner_len : &a->c.create.owner_len) = strlen(owner);
 }
 
 void ask_block_none(struct ask *a, enum command_kind kind, struct event *e)
@@ -248,6 +254,11 @@ static void put_type(struct type_run *runs, uint32_t *n_runs, const char *id, ui
 void ask_type(struct ask *a, const char *id, uint32_t n)
 {
     bool creates = a->c.kind == CMD_HOLD_CREATE;
+    if (a->c.kind == CMD_WAIT_JOIN) {
+        a->c.wait_join.types = a->types;
+        put_type(a->types, &a->c.wait_join.n_types, id, n);
+        return;
+    }
     *(creates ? &a->c.create.types : &a->c.change.add_types) = a->types;
     put_type(a->types, creates ? &a->c.create.n_types : &a->c.change.n_add_types, id, n);
 }
@@ -265,6 +276,21 @@ void ask_retype(struct ask *a, uint32_t seat)
     a->seats[a->c.change.n_add++] = seat;
     a->removed[a->c.change.n_remove++] = seat;
     a->c.change.n_retyped++;
+}
+
+void ask_wait(struct ask *a, struct event *e, uint32_t quantity)
+{
+    ask_begin(a, CMD_WAIT_JOIN, e);
+    a->c.wait_join.wish = (struct wait_wish){
+        .quantity = quantity, .section = -1, .tier = -1, .area = -1, .adjacent = 1};
+}
+
+void ask_wait_change(struct ask *a, struct event *e, enum wait_change_kind kind,
+                     const struct id *entry)
+{
+    ask_begin(a, CMD_WAIT_CHANGE, e);
+    a->c.wait_change.kind = kind;
+    a->c.wait_change.id = *entry;
 }
 
 void ask_cancel(struct ask *a, struct event *e, const struct id *booking)

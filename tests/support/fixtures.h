@@ -118,6 +118,11 @@ void ask_book_also(struct ask *a, const struct id *hold);
 /* A fact about a payment that says nothing yet: the caller fills in c.update. */
 void ask_update(struct ask *a, struct event *e, const struct id *payment);
 void ask_refund(struct ask *a, struct event *e, const struct id *booking, int64_t amount);
+/* Joins the waiting list for seats that are chosen, of any section; ask_area makes it a wish for
+ * places of an area, and ask_owner names the owner. */
+void ask_wait(struct ask *a, struct event *e, uint32_t quantity);
+void ask_wait_change(struct ask *a, struct event *e, enum wait_change_kind kind,
+                     const struct id *entry);
 /* Other terms of an event: the caller fills in c.event_change. */
 void ask_terms(struct ask *a, struct event *e);
 void ask_price(struct ask *a, uint32_t index, int64_t price);

@@ -6,6 +6,7 @@
 #include "base/client_number.h"
 #include "sim/check.h"
 #include "view/view_holds.h"
+#include "view/view_waits.h"
 
 void paper_init(struct paper *p, uint64_t seed)
 {
@@ -57,6 +58,11 @@ struct booking_row *paper_booking(const struct paper *p, int64_t key)
 {
     struct sim_hold *hold = sim_hold(&p->ledger, key);
     return hold && hold->booking.id.key ? &hold->booking : NULL;
+}
+
+struct wait_row *paper_wait(const struct paper *p, int64_t key)
+{
+    return sim_wait(&p->ledger, key);
 }
 
 struct job_row *paper_job(const struct paper *p, int64_t job)
@@ -123,6 +129,11 @@ void paper_reload(struct paper *p, struct event *e)
         event_load_channel(e, i, stored->seats[i].channel);
     }
     load_holds(p, e, stored);
+    for (size_t i = 0; i < stored->waits.n; i++)
+        if (wait_is_live(stored->waits.v[i].status))
+            event_load_wait(e, &stored->waits.v[i]);
+    if (stored->waits.n)
+        event_load_wait_number(e, stored->waits.v[stored->waits.n - 1].number);
     view_reloaded(p->view, e, &stored->clock);
     e->stale = false;
 }
@@ -160,6 +171,9 @@ static void read_named(const struct paper *p, struct command *c, struct key_row 
         *vec_push(&r.holds) = wanted[i];
     if (c->key.present)
         *vec_push(&r.keys) = (struct key_wanted){c->key.hash, ret_stored};
+    struct wait_change *wait = command_wants_wait(c);
+    if (wait)
+        *vec_push(&r.waits) = (struct wait_wanted){wait->id.key, &wait->wait};
     if (c->kind == CMD_PAYMENT_UPDATE) {
         c->update->event_known = false;
         *vec_push(&r.webhooks) =
@@ -189,6 +203,7 @@ enum decided paper_decide(struct paper *p, struct ask *a)
 void paper_commit(struct paper *p)
 {
     struct decision *d = p->decision;
+    decide_waits(d);
     if (decision_has_effects(d)) {
         decision_seal(d);
         const char *table = sim_write(&p->connection, &d->batch);
@@ -202,10 +217,16 @@ void paper_commit(struct paper *p)
             fold_log(p->events.v[i].fold, &p->ledger);
     }
     decision_publish(d);
+    for (size_t i = 0; i < p->events.n; i++) {
+        const struct event *e = p->events.v[i].event;
+        if (!e->stale && !(e->waitlist && e->waitlist->unsettled))
+            check_served(e, d->now);
+    }
 }
 
 void paper_fail(struct paper *p)
 {
+    decide_waits(p->decision);
     decision_seal(p->decision);
     decision_undo(p->decision);
 }

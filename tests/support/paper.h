@@ -8,6 +8,7 @@
 #include "support/fixtures.h"
 
 #include "sim/tables.h"
+#include "view/waitlist.h"
 
 struct fold;
 
@@ -35,6 +36,7 @@ struct event *paper_event(struct paper *p, struct event_def *def);
 /* NULL if there is no such row. */
 struct hold_row *paper_hold(const struct paper *p, int64_t key);
 struct booking_row *paper_booking(const struct paper *p, int64_t key); /* of a hold */
+struct wait_row *paper_wait(const struct paper *p, int64_t key);
 struct job_row *paper_job(const struct paper *p, int64_t job);
 /* How many holds have a booking, and how many seats are sold. */
 size_t paper_bookings(const struct paper *p);

@@ -237,6 +237,11 @@ enum { LOG_COLUMNS(COLUMN_AT, ) LOG_COLUMNS_N };
 #define READ_INT(at, field) row->field = (__typeof__(row->field))db_column_int(stmt, at);
 #define READ_SECRET(at, field) column_secret(stmt, at, row->field);
 #define READ_BYTES(at, field) column_bytes(stmt, at, row->field, sizeof row->field);
+/* Texts are copied to the room behind `next`, which has TEXTS_LEN(columns) bytes. */
+#define READ_TEXT(at, field) row->field = column_keep(stmt, at, &next, &row->field##_len);
+#define TEXTS_LEN(columns) (columns(COLUMN_ROOM, ))
+#define COLUMN_ROOM(t, column, kind, field)                                                        \
+    +(strcmp(#kind, "TEXT") == 0 ? column_len(stmt, AT_##t##_##column) + 1 : 0)
 #define READ_CHARS(at, field) column_text(stmt, at, row->field, sizeof row->field);
 
 #endif

@@ -12,27 +12,6 @@
 
 /* ---- columns ---- */
 
-/* Copies a text column to *next, NUL-terminated, and moves *next behind it.  SQL NULL stays NULL.
- */
-static const char *keep_text(struct db_stmt *stmt, int column, char **next, size_t *ret_len)
-{
-    const char *data = db_column_data(stmt, column, ret_len);
-    if (!data)
-        return NULL;
-    char *copy = *next;
-    memcpy(copy, data, *ret_len);
-    copy[*ret_len] = '\0';
-    *next += *ret_len + 1;
-    return copy;
-}
-
-static size_t text_len(struct db_stmt *stmt, int column)
-{
-    size_t len;
-    (void)db_column_data(stmt, column, &len);
-    return len;
-}
-
 static enum hf_status damaged(struct hf_err *err, const char *table, int64_t key)
 {
     return hf_err_set(err, HF_INTERNAL, "row %lld of %s is damaged", (long long)key, table);
@@ -100,16 +79,11 @@ static void share_amount(struct db_stmt *stmt, int column, int64_t amount, struc
     places->n_prices = 1;
 }
 
-/* How READ fills in texts, which go to `next`, and lists, which are in `places`. */
-#define READ_TEXT(at, field) row->field = keep_text(stmt, at, &next, &row->field##_len);
+/* How READ fills in lists, which are in `places`. */
 #define READ_LIST(field) row->field = places.field, row->n_##field = places.n_##field;
 #define READ_SEATS(at, field) READ_LIST(field)
 #define READ_AREAS(at, field) READ_LIST(field)
 #define READ_PRICES(at, field) READ_LIST(field)
-/* The room that the texts among the columns take. */
-#define TEXTS_LEN(columns) (columns(COLUMN_ROOM, ))
-#define COLUMN_ROOM(t, column, kind, field)                                                        \
-    +(strcmp(#kind, "TEXT") == 0 ? text_len(stmt, AT_##t##_##column) + 1 : 0)
 
 enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
 {
@@ -363,7 +337,7 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
                                            .prices = AT_b_prices,
                                            .n_ids = merged_len / ID_DIGITS_MIN + 1,
                                            .texts_len = TEXTS_LEN(BOOKING_COLUMNS) +
-                                                        text_len(stmt, AT_b_owner) + 1};
+                                                        column_len(stmt, AT_b_owner) + 1};
     if (!places_from_row(stmt, &columns, &places))
         return damaged(err, "bookings", key);
     if (merged && !ids_parse(merged, merged_len, places.ids, &n_merged)) {

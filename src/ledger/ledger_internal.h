@@ -55,6 +55,11 @@ void column_text(struct db_stmt *stmt, int column, char *out, size_t size);
 void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size);
 /* The secret of an id, which is never SQL NULL. */
 void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE]);
+/* Bytes of a text; 0 if the column is SQL NULL. */
+size_t column_len(struct db_stmt *stmt, int column);
+/* Copies a text to *next, with a NUL behind it, and moves *next behind that.  Returns NULL if the
+ * column is SQL NULL. */
+const char *column_keep(struct db_stmt *stmt, int column, char **next, size_t *ret_len);
 /* A text of its own; NULL if the column is SQL NULL. */
 char *column_strdup(struct db_stmt *stmt, int column);
 

@@ -121,6 +121,25 @@ void column_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE]
     memcpy(out, data, len);
 }
 
+size_t column_len(struct db_stmt *stmt, int column)
+{
+    size_t len;
+    (void)db_column_data(stmt, column, &len);
+    return len;
+}
+
+const char *column_keep(struct db_stmt *stmt, int column, char **next, size_t *ret_len)
+{
+    const char *data = db_column_data(stmt, column, ret_len);
+    if (!data)
+        return NULL;
+    char *copy = *next;
+    memcpy(copy, data, *ret_len);
+    copy[*ret_len] = '\0';
+    *next += *ret_len + 1;
+    return copy;
+}
+
 char *column_strdup(struct db_stmt *stmt, int column)
 {
     size_t len;

@@ -14,20 +14,20 @@
  *   TEXT     a text that is borrowed, and FIELD_len; SQL NULL is NULL
  *   OWNED    a text that ends with a NUL and is freed; SQL NULL is NULL
  *
- * SEATS, AREAS and PRICES (holds.c), CHANNELS and TYPES (terms.c) are lists as texts. */
+ * SEATS, AREAS and PRICES (holds.c), WISH (waits.c), CHANNELS and TYPES (terms.c) are lists as
+ * texts. */
 #ifndef HF_LEDGER_COLUMNS_H
 #define HF_LEDGER_COLUMNS_H
 
 /* clang-format off */
-#define HOLD_COLUMNS(X, AND) \
+/* What a hold that is offered to the waiting list does not have from its entry. */
+#define HOLD_PLAIN(X, AND) \
     X(h, hold,           INT,      id.key)         AND \
     X(h, secret,         SECRET,   id.secret)      AND \
     X(h, event,          INT,      event)          AND \
     X(h, status,         INT,      status)         AND \
     X(h, fence,          INT,      fence)          AND \
     X(h, amount,         INT,      amount)         AND \
-    X(h, owner,          TEXT,     owner)          AND \
-    X(h, metadata,       TEXT,     metadata)       AND \
     X(h, seats,          SEATS,    seats)          AND \
     X(h, areas,          AREAS,    areas)          AND \
     X(h, created_at,     INT,      created_at)     AND \
@@ -37,6 +37,10 @@
     X(h, last_seq,       INT,      last_seq)       AND \
     X(h, prices,         PRICES,   prices)         AND \
     X(h, channel,        INT,      channel)
+#define HOLD_COLUMNS(X, AND) \
+    HOLD_PLAIN(X, AND)                             AND \
+    X(h, owner,          TEXT,     owner)          AND \
+    X(h, metadata,       TEXT,     metadata)
 
 /* Those of bookings_past, too. */
 #define BOOKING_COLUMNS(X, AND) \
@@ -53,6 +57,25 @@
     X(b, payment,        INT,      payment)        AND \
     X(b, number,         INT,      number)         AND \
     X(b, email,          TEXT,     email)
+
+#define WAIT_COLUMNS(X, AND) \
+    X(w, entry,          INT,      id.key)         AND \
+    X(w, event,          INT,      event)          AND \
+    X(w, secret,         SECRET,   id.secret)      AND \
+    X(w, number,         INT,      number)         AND \
+    X(w, rank,           INT,      rank)           AND \
+    X(w, status,         INT,      status)         AND \
+    X(w, reason,         INT,      reason)         AND \
+    X(w, created_at,     INT,      created_at)     AND \
+    X(w, ended_at,       INT,      ended_at)       AND \
+    X(w, read_at,        INT,      read_at)        AND \
+    X(w, until,          INT,      until)          AND \
+    X(w, last_seq,       INT,      last_seq)       AND \
+    X(w, hold,           INT,      hold)           AND \
+    X(w, client,         INT,      client)         AND \
+    X(w, owner,          TEXT,     owner)          AND \
+    X(w, metadata,       TEXT,     metadata)       AND \
+    X(w, wish,           WISH,     wish)
 
 #define PAYMENT_KEPT(X, AND) \
     X(p, booking,        INT,      id.key)         AND \
@@ -138,7 +161,11 @@
     X(e, hold_max_ms,    INT,      hold_max_ms)    AND \
     X(e, max_per_hold,   INT,      max_per_hold)   AND \
     X(e, max_per_owner,  INT,      max_per_owner)  AND \
-    X(e, lone_seats,     INT,      lone_seats)
+    X(e, lone_seats,     INT,      lone_seats)     AND \
+    X(e, offer_ttl_ms,   INT,      offer_ttl_ms)   AND \
+    X(e, wait_alive_ms,  INT,      wait_alive_ms)  AND \
+    X(e, wait_per_owner, INT,      wait_per_owner) AND \
+    X(e, wait_paused,    INT,      wait_paused)
 #define EVENT_COLUMNS(X, AND) EVENT_KEPT(X, AND) AND EVENT_TERMS(X, AND)
 
 /* What log_put binds, in this order, but for the actor, and log_expand reads: an entry is several
@@ -163,16 +190,19 @@
 #define TYPE_SEATS "text"
 #define TYPE_AREAS "text"
 #define TYPE_PRICES "text"
+#define TYPE_WISH "text"
 #define TYPE_CHANNELS "text"
 #define TYPE_TYPES "text"
 
 #define COLUMN_NAME(t, column, kind, field) #column
 #define COLUMN_OF(t, column, kind, field) #t "." #column
+#define COLUMN_OF_ROW(t, column, kind, field) "r." #column
 #define COLUMN_TYPED(t, column, kind, field) #column " " TYPE_##kind
 #define COLUMN_SET(t, column, kind, field) #column " = r." #column
 
 /* h.hold, h.secret ... */
 #define HOLD_SELECTED HOLD_COLUMNS(COLUMN_OF, ", ")
+#define WAIT_SELECTED WAIT_COLUMNS(COLUMN_OF, ", ")
 #define BOOKING_OWN BOOKING_COLUMNS(COLUMN_OF, ", ")
 #define PAYMENT_SELECTED PAYMENT_COLUMNS(COLUMN_OF, ", ")
 #define REFUND_SELECTED REFUND_COLUMNS(COLUMN_OF, ", ")
@@ -181,6 +211,8 @@
 #define LOG_SELECTED LOG_COLUMNS(COLUMN_OF, ", ")
 /* hold bigint, secret bytes ... */
 #define HOLD_TYPED HOLD_COLUMNS(COLUMN_TYPED, ", ")
+#define HOLD_PLAIN_TYPED HOLD_PLAIN(COLUMN_TYPED, ", ")
+#define WAIT_TYPED WAIT_COLUMNS(COLUMN_TYPED, ", ")
 #define BOOKING_TYPED BOOKING_COLUMNS(COLUMN_TYPED, ", ")
 #define PAYMENT_TYPED PAYMENT_COLUMNS(COLUMN_TYPED, ", ")
 #define PAYMENT_CHANGES_TYPED PAYMENT_CHANGES(COLUMN_TYPED, ", ")
@@ -197,6 +229,9 @@
 #define JOB_CHANGES_SET JOB_CHANGES(COLUMN_SET, ", ")
 #define TERMS_SET EVENT_TERMS(COLUMN_SET, ", ")
 #define BOOKING_NAMES BOOKING_COLUMNS(COLUMN_NAME, ", ")
+#define HOLD_PLAIN_NAMES HOLD_PLAIN(COLUMN_NAME, ", ")
+/* r.hold, r.secret ... */
+#define HOLD_PLAIN_OF_ROW HOLD_PLAIN(COLUMN_OF_ROW, ", ")
 
 /* ---- rows ---- */
 
@@ -209,6 +244,7 @@ enum { BOOKING_COLUMNS(COLUMN_AT, ) BOOKING_COLUMNS_N,
        AT_b_hold_secret = BOOKING_COLUMNS_N, AT_b_seats, AT_b_areas, AT_b_prices, AT_b_owner,
        AT_b_expires_at, AT_b_merged, BOOKING_SELECTED_N };
 /* clang-format on */
+enum { WAIT_COLUMNS(COLUMN_AT, ) WAIT_COLUMNS_N };
 enum { PAYMENT_COLUMNS(COLUMN_AT, ) PAYMENT_COLUMNS_N };
 enum { REFUND_COLUMNS(COLUMN_AT, ) REFUND_COLUMNS_N };
 enum { JOB_COLUMNS(COLUMN_AT, ) JOB_COLUMNS_N };

@@ -10,7 +10,7 @@
 #include "ledger/statements.h"
 
 /* The number of queries that ledger_batch_read has under way at once. */
-#define LEDGER_READS 11
+#define LEDGER_READS 13
 
 struct ledger {
     struct db *db;
@@ -118,6 +118,10 @@ HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *
  * BOOKING_SELECTED_N), BOOKINGS_LIST and BOOKINGS_FIND select them. */
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
+/* waits.c: WAIT_OFFERED. */
+HF_MUST_USE enum hf_status wait_from_row(struct db_stmt *stmt, struct wait_row *row,
+                                         struct hf_err *err);
+#define WAIT_OFFERED_N (WAIT_COLUMNS_N + 3)
 /* payments.c: PAYMENT_SELECTED, REFUND_SELECTED and JOB_SELECTED. */
 void payment_from_row(struct db_stmt *stmt, struct payment_row *row);
 void refund_from_row(struct db_stmt *stmt, struct refund_row *row);
@@ -134,6 +138,9 @@ void put_jobs_deleted(struct ledger *l, const struct ledger_batch *b);
 void put_webhooks(struct ledger *l, const struct ledger_batch *b);
 size_t count_refunds(const struct ledger_batch *b, bool is_dropped);
 size_t count_jobs(const struct ledger_batch *b, bool is_deleted);
+/* waits.c: the same for the waiting list. */
+void put_waits_new(struct ledger *l, const struct ledger_batch *b);
+void put_waits(struct ledger *l, const struct ledger_batch *b);
 /* keys.c: the columns of KEY_READ but for the first, which is the index of the wanted key. */
 void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
 

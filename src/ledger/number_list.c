@@ -133,3 +133,47 @@ bool block_list_parse(const char *text, size_t len, struct area_blocks *ret)
     free(pairs);
     return is_sound;
 }
+
+void wish_list_write(const struct wait_wish *wish, struct buf *out)
+{
+    uint32_t numbers[WISH_NUMBERS + TYPES_MAX] = {(uint32_t)(wish->section + 1),
+                                                  (uint32_t)(wish->tier + 1),
+                                                  (uint32_t)(wish->area + 1),
+                                                  wish->quantity,
+                                                  wish->category,
+                                                  wish->accessible,
+                                                  wish->adjacent};
+    uint32_t n = WISH_NUMBERS;
+    for (uint32_t type = 0; type < TYPES_MAX; type++) {
+        numbers[WISH_NUMBERS + type] = wish->types[type];
+        if (wish->types[type])
+            n = WISH_NUMBERS + type + 1;
+    }
+    number_list_write(numbers, n, out);
+}
+
+bool wish_list_parse(const char *text, size_t len, struct wait_wish *ret)
+{
+    uint32_t numbers[WISH_LIST_MAX], n = 0;
+    uint64_t of_types = 0;
+    if (len > WISH_LIST_MAX || !number_list_parse(text, len, numbers, &n) || n < WISH_NUMBERS ||
+        n > WISH_NUMBERS + TYPES_MAX || !numbers[3] || numbers[5] > 1 || numbers[6] > 1)
+        return false;
+    struct wait_wish wish = {.section = (int32_t)numbers[0] - 1,
+                             .tier = (int32_t)numbers[1] - 1,
+                             .area = (int32_t)numbers[2] - 1,
+                             .quantity = numbers[3],
+                             .category = numbers[4],
+                             .accessible = (uint16_t)numbers[5],
+                             .adjacent = (uint16_t)numbers[6]};
+    for (uint32_t i = WISH_NUMBERS; i < n; i++) {
+        if (numbers[i] > UINT16_MAX)
+            return false;
+        wish.types[i - WISH_NUMBERS] = (uint16_t)numbers[i];
+        of_types += numbers[i];
+    }
+    if (n > WISH_NUMBERS && (!numbers[n - 1] || of_types != wish.quantity))
+        return false;
+    *ret = wish;
+    return true;
+}

@@ -35,4 +35,13 @@ bool price_list_parse(const char *text, size_t len, struct price_run *runs, uint
 void block_list_write(const struct area_blocks *blocks, struct buf *out);
 bool block_list_parse(const char *text, size_t len, struct area_blocks *ret);
 
+/* What an entry of the waiting list waits for: section, tier and area, each 0 for any or none and
+ * else 1 + its index; quantity, category, accessible and adjacent; then how many places are of each
+ * ticket type, without the zeros at the end.  wish_list_parse returns false if wish_list_write would
+ * not have written the text. */
+#define WISH_NUMBERS 7
+#define WISH_LIST_MAX (2 + (WISH_NUMBERS + TYPES_MAX) * 8)
+void wish_list_write(const struct wait_wish *wish, struct buf *out);
+bool wish_list_parse(const char *text, size_t len, struct wait_wish *ret);
+
 #endif

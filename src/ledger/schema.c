@@ -230,6 +230,22 @@ const char *const ledger_migrations[] = {
     ("ALTER TABLE events ADD COLUMN lone_seats bigint NOT NULL DEFAULT 0;"
      "ALTER TABLE events ADD COLUMN types text;"
      "ALTER TABLE log ADD COLUMN types text;"),
+
+    /* 13: events have waiting lists (see model/waitlist.h): the terms are 0 where there is none.  An
+       entry's key is the event and a fence, as those of holds are, and a wish is a list of numbers
+       (number_list.h).  An entry with ended_at 0 is live. */
+    ("ALTER TABLE events ADD COLUMN offer_ttl_ms bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN wait_alive_ms bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN wait_per_owner bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN wait_paused bigint NOT NULL DEFAULT 0;"
+     "CREATE TABLE waitlist ("
+     "  entry {key}, event bigint NOT NULL, secret {bytes} NOT NULL, number bigint NOT NULL,"
+     "  rank bigint NOT NULL, status bigint NOT NULL, reason bigint NOT NULL,"
+     "  created_at bigint NOT NULL, ended_at bigint NOT NULL, read_at bigint NOT NULL,"
+     "  until bigint NOT NULL, last_seq bigint NOT NULL, hold bigint NOT NULL,"
+     "  client bigint NOT NULL, owner text, metadata text, wish text NOT NULL);"
+     "CREATE INDEX waitlist_live ON waitlist (status, event, rank) WHERE ended_at = 0;"
+     "CREATE INDEX waitlist_owner ON waitlist (owner, entry) WHERE owner IS NOT NULL;"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -22,6 +22,9 @@
     ", h.secret, h.seats, h.areas, h.prices, h.owner, h.expires_at,"                               \
     " (SELECT {joined}(CAST(m.hold AS text) || ':' || {hex(m.secret)}, ',') FROM holds m"          \
     " WHERE m.booked_with = b.booking)"
+/* What wait_from_row reads: an entry of the waiting list, and the hold that it was offered. */
+#define WAIT_OFFERED WAIT_SELECTED ", h.hold, h.secret, h.expires_at"
+#define WAITS_FROM " FROM waitlist w LEFT JOIN holds h ON h.hold = w.hold"
 /* What a job has to know of its payment. */
 #define JOB_PAYMENT_COLUMNS                                                                        \
     "p.secret, p.intent, p.currency, p.status, p.captures_by_hand, b.email, b.created_at,"         \
@@ -70,6 +73,10 @@
                   " WHERE chunk >= r.first AND chunk <= r.last{slow}"                              \
                   "{args(first bigint, last bigint)}")                                             \
     X(HOLD_INSERT, "INSERT INTO holds {values(" HOLD_TYPED ")} {or_surprise}")                     \
+    X(HOLD_OFFER, /* to an entry of the waiting list */                                            \
+      "INSERT INTO holds (" HOLD_PLAIN_NAMES ", owner, metadata) SELECT " HOLD_PLAIN_OF_ROW        \
+      ", w.owner, w.metadata FROM waitlist w{, rows(" HOLD_PLAIN_TYPED ", wait bigint)}"           \
+      " WHERE w.entry = r.wait {or_surprise}")                                                     \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at,"             \
       " last_seq = r.last_seq"                                                                     \
@@ -119,6 +126,42 @@
       " AND h.event = live.event AND h.expires_at <= r.now ORDER BY h.expires_at LIMIT 1)"         \
       " FROM live WHERE live.event IS NOT NULL)"                                                   \
       " SELECT hold FROM due WHERE hold IS NOT NULL LIMIT r.n{args(now bigint, n bigint)}")        \
+    X(WAIT_INSERT, "INSERT INTO waitlist {values(" WAIT_TYPED ")} {or_surprise}")                  \
+    X(WAIT_WRITE,                                                                                  \
+      "UPDATE waitlist SET status = r.after, rank = r.rank, last_seq = r.last_seq, hold = r.hold," \
+      " read_at = r.read_at, reason = r.reason, ended_at = r.ended_at"                             \
+      "{ FROM rows(entry bigint, before bigint, rank_before bigint, seq_before bigint,"            \
+      " after bigint, rank bigint, last_seq bigint, hold bigint, read_at bigint, reason bigint,"   \
+      " ended_at bigint)}"                                                                         \
+      " WHERE waitlist.entry = r.entry AND waitlist.status = r.before"                             \
+      " AND waitlist.rank = r.rank_before AND waitlist.last_seq = r.seq_before")                   \
+    X(WAIT_READ, "SELECT " WAIT_OFFERED ", r.i" WAITS_FROM                                         \
+                 "{, rows(i bigint, entry bigint)} WHERE w.entry = r.entry")                       \
+    X(WAIT_AHEAD, "SELECT COUNT(*) FROM waitlist WHERE ended_at = 0 AND status = 1"                \
+                  " AND event = r.event AND rank < r.rank{args(event bigint, rank bigint)}")       \
+    X(WAIT_NEWEST, "SELECT number FROM waitlist WHERE entry > r.first AND entry < r.last"          \
+                   " ORDER BY entry DESC LIMIT 1{args(first bigint, last bigint)}")                \
+    X(WAITS_SINCE, "SELECT " WAIT_OFFERED WAITS_FROM "{, rows(after bigint, last bigint)}"         \
+                   " WHERE w.entry > r.after AND w.entry <= r.last AND w.status + 0 IN (1, 2)")    \
+    X(WAITS_LIVE, /* what the view keeps of an entry */                                            \
+      "SELECT entry, number, rank, status, created_at, read_at, until, last_seq, hold, client,"    \
+      " owner, wish FROM waitlist WHERE ended_at = 0 AND status IN (1, 2) AND event = r.event"     \
+      " ORDER BY number{slow}{args(event bigint)}")                                                \
+    X(WAITS_LIST, /* of all events, or of the one whose keys are between first and before */       \
+      "SELECT " WAIT_OFFERED WAITS_FROM " WHERE w.entry > r.first AND w.entry < r.before"          \
+      " AND (r.status = 0 OR w.status = r.status) ORDER BY w.entry DESC LIMIT r.n"                 \
+      "{args(first bigint, before bigint, status bigint, n bigint)}")                              \
+    X(WAITS_FIND, /* the same by the index of owners */                                            \
+      "SELECT " WAIT_OFFERED WAITS_FROM " WHERE w.owner = r.owner AND w.entry > r.first"           \
+      " AND w.entry < r.before AND (r.status = 0 OR w.status = r.status)"                          \
+      " ORDER BY w.entry DESC LIMIT r.n"                                                           \
+      "{args(owner text, first bigint, before bigint, status bigint, n bigint)}")                  \
+    X(WAITED_FOR, /* one step in the index for each event */                                       \
+      "WITH RECURSIVE live(event) AS (SELECT MIN(event) FROM waitlist WHERE ended_at = 0"          \
+      " AND status = 1 AND event > r.after UNION ALL SELECT (SELECT MIN(w.event) FROM waitlist w"  \
+      " WHERE w.ended_at = 0 AND w.status = 1 AND w.event > live.event) FROM live"                 \
+      " WHERE live.event IS NOT NULL) SELECT event FROM live WHERE event IS NOT NULL LIMIT r.n"    \
+      "{args(after bigint, n bigint)}")                                                            \
     X(BOOKING_INSERT, "INSERT INTO bookings {values(" BOOKING_TYPED ")} {or_surprise}")            \
     X(BOOKING_WRITE,                                                                               \
       "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason,"    \
@@ -194,9 +237,9 @@
       " AND o.payment = j.payment AND o.kind < 6 AND o.job <> j.job AND (o.leased_until > r.now"   \
       " OR (o.due_at <= r.now AND (o.kind < j.kind OR (o.kind = j.kind AND o.job < j.job)))))"     \
       " ORDER BY j.kind, j.due_at LIMIT r.n{args(now bigint, n bigint)}")                          \
-    X(NOTICES_DUE, /* of each booking the first */                                                 \
+    X(NOTICES_DUE, /* of each booking, or entry of a waiting list, the first */                    \
       "SELECT " JOB_SELECTED ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                               \
-      " JOIN holds h ON h.hold = j.booking LEFT JOIN bookings b ON b.booking = j.booking"          \
+      " LEFT JOIN holds h ON h.hold = j.booking LEFT JOIN bookings b ON b.booking = j.booking"     \
       " LEFT JOIN payments p ON p.booking = j.booking AND p.payment = j.payment"                   \
       " WHERE j.status = 1 AND j.kind = 6 AND j.due_at <= r.now AND j.leased_until <= r.now"       \
       " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = j.booking AND o.status = 1"         \

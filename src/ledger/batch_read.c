@@ -1,5 +1,5 @@
-/* What a batch reads under its locks: clock rows, the time, stored answers, holds and bookings, and
- * what other servers wrote since; or what it assumes instead.  All queries are started before the
+/* What a batch reads under its locks: clock rows, the time, stored answers, holds, bookings and
+ * entries of waiting lists, and what other servers wrote since; or what it assumes instead.  All queries are started before the
  * first answer is stepped through, so that a database in a network is asked once (see db.h).
  * Called by the worker; the follower uses ledger_follow. */
 #include <stdlib.h>
@@ -14,6 +14,7 @@ enum read_part {
     PART_NOW,
     PART_AUDIT,
     PART_HOLDS_SINCE,
+    PART_WAITS_SINCE,
     PART_KEYS,
     PART_HOLDS,
     PART_BOOKINGS,
@@ -21,6 +22,7 @@ enum read_part {
     PART_REFUNDS,
     PART_JOBS,
     PART_WEBHOOKS,
+    PART_WAITS,
     PARTS
 };
 _Static_assert(PARTS <= LEDGER_READS, "each part has its own arguments");
@@ -65,7 +67,7 @@ static enum hf_status start_now(struct ledger *l, struct reads *ret, struct hf_e
     return start(l, ST_NOW, PART_NOW, 1, ret, err);
 }
 
-/* The keys of an event's log, and of its holds, are consecutive: what was added after a given seq
+/* The keys of an event's log, and of its holds and entries of the waiting list, are consecutive: what was added after a given seq
  * and fence is a range of keys. */
 static enum hf_status start_since(struct ledger *l, const struct batch_read *r, struct reads *ret,
                                   struct hf_err *err)
@@ -77,12 +79,17 @@ static enum hf_status start_since(struct ledger *l, const struct batch_read *r, 
             continue; /* the catalogue of events has no log */
         arg(l, PART_AUDIT, db_int(AUDIT_KEY(c->event, c->seq)));
         arg(l, PART_AUDIT, db_int(AUDIT_KEY(c->event, c->seq + LEDGER_SINCE_MAX)));
-        arg(l, PART_HOLDS_SINCE, db_int(HOLD_KEY(c->event, c->fence)));
-        arg(l, PART_HOLDS_SINCE, db_int(HOLD_KEY(c->event, c->fence + LEDGER_SINCE_MAX)));
+        for (int part = PART_HOLDS_SINCE; part <= PART_WAITS_SINCE; part++) {
+            arg(l, (enum read_part)part, db_int(HOLD_KEY(c->event, c->fence)));
+            arg(l, (enum read_part)part, db_int(HOLD_KEY(c->event, c->fence + LEDGER_SINCE_MAX)));
+        }
         n++;
     }
-    enum hf_status status = start(l, ST_LOG_SINCE, PART_AUDIT, n, ret, err);
-    return status == HF_OK ? start(l, ST_HOLDS_SINCE, PART_HOLDS_SINCE, n, ret, err) : status;
+    enum hf_status status;
+    if ((status = start(l, ST_LOG_SINCE, PART_AUDIT, n, ret, err)) != HF_OK ||
+        (status = start(l, ST_HOLDS_SINCE, PART_HOLDS_SINCE, n, ret, err)) != HF_OK)
+        return status;
+    return start(l, ST_WAITS_SINCE, PART_WAITS_SINCE, n, ret, err);
 }
 
 static enum hf_status start_wanted(struct ledger *l, const struct batch_read *r, struct reads *ret,
@@ -112,14 +119,19 @@ static enum hf_status start_wanted(struct ledger *l, const struct batch_read *r,
         arg(l, PART_WEBHOOKS, db_int((int64_t)i));
         arg(l, PART_WEBHOOKS, db_text(r->webhooks.v[i].id, strlen(r->webhooks.v[i].id)));
     }
+    for (size_t i = 0; i < r->waits.n; i++) {
+        arg(l, PART_WAITS, db_int((int64_t)i));
+        arg(l, PART_WAITS, db_int(r->waits.v[i].entry));
+    }
     if ((status = start(l, ST_KEY_READ, PART_KEYS, r->keys.n, ret, err)) != HF_OK ||
         (status = start(l, ST_HOLD_READ, PART_HOLDS, r->holds.n, ret, err)) != HF_OK ||
         (status = start(l, ST_BOOKING_READ, PART_BOOKINGS, n_bookings, ret, err)) != HF_OK ||
         (status = start(l, ST_PAYMENTS_READ, PART_PAYMENTS, n_money, ret, err)) != HF_OK ||
         (status = start(l, ST_REFUNDS_READ, PART_REFUNDS, n_money, ret, err)) != HF_OK ||
-        (status = start(l, ST_JOBS_READ, PART_JOBS, n_money, ret, err)) != HF_OK)
+        (status = start(l, ST_JOBS_READ, PART_JOBS, n_money, ret, err)) != HF_OK ||
+        (status = start(l, ST_WEBHOOK_READ, PART_WEBHOOKS, r->webhooks.n, ret, err)) != HF_OK)
         return status;
-    return start(l, ST_WEBHOOK_READ, PART_WEBHOOKS, r->webhooks.n, ret, err);
+    return start(l, ST_WAIT_READ, PART_WAITS, r->waits.n, ret, err);
 }
 
 static void reads_clear(struct ledger *l)
@@ -199,6 +211,12 @@ static int hold_order(const void *a, const void *b)
     return (x->id.key > y->id.key) - (x->id.key < y->id.key);
 }
 
+static int wait_order(const void *a, const void *b)
+{
+    const struct wait_row *x = a, *y = b;
+    return (x->id.key > y->id.key) - (x->id.key < y->id.key);
+}
+
 static void sort_holds(struct log_since *since)
 {
     if (since->holds.n > 1)
@@ -209,6 +227,7 @@ static enum hf_status collect_since(const struct reads *reads, struct log_since 
                                     struct hf_err *err)
 {
     struct db_stmt *audit = reads->stmts[PART_AUDIT], *holds = reads->stmts[PART_HOLDS_SINCE];
+    struct db_stmt *waits = reads->stmts[PART_WAITS_SINCE];
     bool is_row;
     enum hf_status status;
     struct log_rows rows = {.list = {since->audit.v, since->audit.n, since->audit.cap}};
@@ -225,6 +244,12 @@ static enum hf_status collect_since(const struct reads *reads, struct log_since 
     while ((status = next(holds, &is_row, err)) == HF_OK && is_row)
         if ((status = hold_from_row(holds, vec_push(&since->holds), err)) != HF_OK)
             return status;
+    while (status == HF_OK && (status = next(waits, &is_row, err)) == HF_OK && is_row)
+        status = wait_from_row(waits, vec_push(&since->waits), err);
+    if (status != HF_OK)
+        return status;
+    if (since->waits.n > 1)
+        qsort(since->waits.v, since->waits.n, sizeof *since->waits.v, wait_order);
     if (since->audit.n > 1)
         qsort(since->audit.v, since->audit.n, sizeof *since->audit.v, audit_order);
     sort_holds(since);
@@ -264,7 +289,7 @@ static enum hf_status collect_money(const struct reads *reads, const struct batc
                                     struct hf_err *err)
 {
     struct db_stmt *payments = reads->stmts[PART_PAYMENTS], *refunds = reads->stmts[PART_REFUNDS];
-    struct db_stmt *jobs = reads->stmts[PART_JOBS], *webhooks = reads->stmts[PART_WEBHOOKS];
+    struct db_stmt *jobs = reads->stmts[PART_JOBS];
     bool is_row;
     enum hf_status status;
     while ((status = next(payments, &is_row, err)) == HF_OK && is_row) {
@@ -279,8 +304,19 @@ static enum hf_status collect_money(const struct reads *reads, const struct batc
         struct money *money = r->holds.v[db_column_int(jobs, JOB_COLUMNS_N)].ret_money;
         job_from_row(jobs, vec_push(&money->jobs));
     }
-    while (status == HF_OK && (status = next(webhooks, &is_row, err)) == HF_OK && is_row)
+    return status;
+}
+
+static enum hf_status collect_rest(const struct reads *reads, const struct batch_read *r,
+                                   struct hf_err *err)
+{
+    struct db_stmt *webhooks = reads->stmts[PART_WEBHOOKS], *waits = reads->stmts[PART_WAITS];
+    bool is_row;
+    enum hf_status status;
+    while ((status = next(webhooks, &is_row, err)) == HF_OK && is_row)
         *r->webhooks.v[db_column_int(webhooks, 0)].ret_known = true;
+    while (status == HF_OK && (status = next(waits, &is_row, err)) == HF_OK && is_row)
+        status = wait_from_row(waits, r->waits.v[db_column_int(waits, WAIT_OFFERED_N)].ret, err);
     return status;
 }
 
@@ -304,7 +340,9 @@ static enum hf_status collect_wanted(const struct reads *reads, const struct bat
         if ((status = booking_from_row(bookings, wanted->ret_booking, err)) != HF_OK)
             return status;
     }
-    return status == HF_OK ? collect_money(reads, r, err) : status;
+    if (status != HF_OK || (status = collect_money(reads, r, err)) != HF_OK)
+        return status;
+    return collect_rest(reads, r, err);
 }
 
 /* ---- the whole of it ---- */
@@ -342,7 +380,7 @@ static enum hf_status assume(struct ledger *l, enum statement which, size_t n, s
 enum hf_status ledger_batch_assume(struct ledger *l, const struct batch_read *r, struct hf_err *err)
 {
     enum hf_status status;
-    hf_check(ledger_has_others(l) && !r->holds.n && !r->webhooks.n);
+    hf_check(ledger_has_others(l) && !r->holds.n && !r->webhooks.n && !r->waits.n);
     vec_clear(&l->args);
     for (size_t i = 0; i < r->clocks.n; i++) {
         ledger_arg_int(l, r->clocks.v[i].event);

@@ -234,12 +234,34 @@ static void reserve_lists(struct ledger *l, const struct ledger_batch *b)
 #define BIND_AREAS(field) ledger_arg(l, areas_arg(l, row->field, row->n_##field));
 #define BIND_PRICES(field) ledger_arg(l, prices_arg(l, row->field, row->n_##field));
 
+static size_t count_offers(const struct ledger_batch *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->holds_new.n; i++)
+        n += b->holds_new.v[i].wait != 0;
+    return n;
+}
+
 static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
 {
     reserve_lists(l, b);
     for (size_t i = 0; i < b->holds_new.n; i++) {
         const struct hold_row *row = &b->holds_new.v[i];
-        BIND(HOLD_COLUMNS);
+        if (!row->wait)
+            BIND(HOLD_COLUMNS);
+    }
+}
+
+/* New holds that get owner and metadata from their entry of the waiting list. */
+static void put_offers(struct ledger *l, const struct ledger_batch *b)
+{
+    reserve_lists(l, b);
+    for (size_t i = 0; i < b->holds_new.n; i++) {
+        const struct hold_row *row = &b->holds_new.v[i];
+        if (!row->wait)
+            continue;
+        BIND(HOLD_PLAIN);
+        ledger_arg_int(l, row->wait);
     }
 }
 
@@ -394,10 +416,13 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"seats", ST_SEAT_DELETE, put_seats_before, count_rows(b, true)},
         {"seats", ST_SEAT_INSERT, put_seats_after, count_rows(b, false)},
         {"areas", ST_AREA_WRITE, put_areas, b->areas.n},
-        {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
+        {"waitlist", ST_WAIT_INSERT, put_waits_new, b->waits_new.n},
+        {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n - count_offers(b)},
+        {"holds", ST_HOLD_OFFER, put_offers, count_offers(b)},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
         {"holds", ST_HOLD_PLACES, put_places, b->places.n},
         {"holds", ST_HOLD_MERGE, put_merges, b->merges.n},
+        {"waitlist", ST_WAIT_WRITE, put_waits, b->waits.n},
         {"bookings_past", ST_BOOKING_PAST, put_bookings_past, b->bookings_past.n},
         {"bookings", ST_BOOKING_DELETE, put_bookings_past, b->bookings_past.n},
         {"bookings", ST_BOOKING_INSERT, put_bookings_new, b->bookings_new.n},

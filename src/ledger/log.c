@@ -34,7 +34,7 @@ static bool joins(const struct audit_row *first, const struct audit_row *last,
                 row->cause == first->cause && row->hold == first->hold &&
                 row->fence == first->fence && actor_equal(row->actor, first->actor);
     if (!same || first->object == AUDIT_EVENT || first->object == AUDIT_BOOKING ||
-        first->object == AUDIT_PAYMENT)
+        first->object == AUDIT_PAYMENT || first->object == AUDIT_WAIT)
         return false;
     if (row->object == AUDIT_BOOKING)
         return last == first && first->object == AUDIT_HOLD && booking_fits(first, row);

@@ -41,6 +41,17 @@ static enum hf_status find_hold(struct ledger *l, const struct hold_row *want, b
     return status;
 }
 
+static enum hf_status find_wait(struct ledger *l, const struct wait_row *want, bool *ret_found,
+                                struct hf_err *err)
+{
+    struct wait_row row;
+    int64_t ahead;
+    enum hf_status status = ledger_wait_read(l, want->id.key, &row, &ahead, err);
+    *ret_found = row.id.key && id_secret_equal(row.id.secret, want->id.secret);
+    wait_row_close(&row);
+    return status;
+}
+
 static enum hf_status find_booking(struct ledger *l, const struct booking_row *want,
                                    bool *ret_found, struct hf_err *err)
 {
@@ -138,6 +149,8 @@ static enum hf_status find_evidence(struct ledger *l, const struct ledger_batch 
         return find_event(l, created, ret_found, err);
     if (b->holds_new.n)
         return find_hold(l, &b->holds_new.v[0], ret_found, err);
+    if (b->waits_new.n)
+        return find_wait(l, &b->waits_new.v[0], ret_found, err);
     if (b->bookings_new.n)
         return find_booking(l, &b->bookings_new.v[0], ret_found, err);
     if (b->keys.n)

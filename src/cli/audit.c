@@ -16,8 +16,9 @@ static const struct param params[] = {{"seat", PARAM_TEXT, "seat", false, false}
                                       {"after", PARAM_INTEGER, "after", false, false},
                                       {0}};
 
-static const char *const columns[] = {"seq",  "at", "cause", "object", "seat",  "area", "quantity",
-                                      "from", "to", "fence", "until",  "actor", "hold", NULL};
+static const char *const columns[] = {"seq",   "at",       "cause", "object", "seat",
+                                      "area",  "quantity", "type",  "from",   "to",
+                                      "fence", "until",    "actor", "hold",   NULL};
 
 static const struct verb verbs[] = {
     {.method = "GET",

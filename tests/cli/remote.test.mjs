@@ -119,6 +119,16 @@ describe('a shop\'s day', () => {
     assert.match(audit, /^\d+ +\S+ +block +seat .* key:admin /m);
   });
 
+  it('tells the ticket types of places in the audit', async () => {
+    const event = await okJson('event', 'create', '--name', 'Gala', '--currency', 'usd', '--section', 'S:1x5:1000', '--area', 'Floor:50:300',
+      '--type', 'full', '--type-price', 'child:S=100');
+    await okJson('hold', 'create', event.id, 'S-A-1', 'S-A-2', '--type', 'S-A-2=child', '--area', 'Floor=2:child');
+    const rows = (await ok('audit', event.id)).trimEnd().split('\n').map((line) => line.split(/ +/));
+    const type = rows[0].indexOf('type');
+    assert.deepEqual(rows.slice(1).map((row) => [...row.slice(3, 7), row[type]].join(' ')),
+      ['event - - - -', 'hold - - 4 -', 'seat S-A-1 - 1 full', 'seat S-A-2 - 1 child', 'area - Floor 2 child']);
+  });
+
   it('has changes of mind: other terms, other seats, house seats, and sales that are undone', async () => {
     const event = await createEvent();
     const set = await okJson('event', 'set', event.id, '--name', 'Gala II', '--venue', 'Hall', '--price', 'S=1500', '--starts-at', '2030-01-01T19:00:00Z',

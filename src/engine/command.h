@@ -183,9 +183,10 @@ struct command {
                                and KEY_CHECK */
     struct event
         *pinned; /* a pin of the command's own, which command_close gives back; NULL: none */
-    const struct event_terms *terms; /* out: those that it was decided by, if the event has ticket
-                                        types, whose names its answer needs; a reference.  NULL:
-                                        those that are shown */
+    const struct event_terms *terms; /* out: those that it was decided by, or that were read with
+                                        holds newer than the view, if the event has ticket types,
+                                        whose names its answer needs; a reference.  NULL: those
+                                        that are shown */
     int64_t event_key;               /* EVENT_LOAD, EVENT_PROGRESS, EVENT_REVENUE */
     struct idempotency key;
     const char *actor; /* in: who asks, for the log; outlives the command.  NULL: ACTOR_SERVER */

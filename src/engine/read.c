@@ -32,6 +32,33 @@ static enum verdict read_hold(struct ledger *l, struct named_hold *named, struct
     return VERDICT_OK;
 }
 
+/* Reads the event's terms if a row of these is newer than the view: another server may have added
+ * the ticket types that its answer needs.  To be called after the rows were read. */
+static enum hf_status read_newer_terms(struct ledger *l, struct command *c,
+                                       const struct hold_row *rows, size_t n)
+{
+    int64_t seq = atomic_load_explicit(&c->event->shown.seq, memory_order_acquire);
+    struct event_terms terms;
+    bool is_newer = false;
+    for (size_t i = 0; i < n && !is_newer; i++)
+        is_newer = rows[i].last_seq > seq;
+    if (!is_newer)
+        return HF_OK;
+    enum hf_status status = ledger_terms_read(l, c->event->def->id.key, &terms, &c->err);
+    if (status == HF_OK && terms.types.n)
+        c->terms = event_terms_new(&terms);
+    else if (status == HF_OK)
+        event_terms_close(&terms);
+    return status;
+}
+
+static enum verdict read_one_hold(struct ledger *l, struct command *c)
+{
+    enum verdict verdict = read_hold(l, &c->hold_get, &c->err);
+    return verdict == VERDICT_OK ? verdict_of(read_newer_terms(l, c, &c->hold_get.row, 1))
+                                 : verdict;
+}
+
 static enum verdict read_booking(struct ledger *l, struct command *c)
 {
     const struct id *id = &c->booking_get.id;
@@ -147,21 +174,23 @@ static enum hf_status read_holds_page(struct ledger *l, const struct holds_query
     return status;
 }
 
-static enum verdict read_holds(struct ledger *l, const struct event *e, struct hold_page *p,
-                               int64_t now, struct hf_err *err)
+static enum verdict read_holds(struct ledger *l, struct command *c)
 {
-    const struct holds_query query = {.event = e->def->id.key,
+    struct hold_page *p = c->hold_list;
+    const struct holds_query query = {.event = c->event->def->id.key,
                                       .before = p->before,
                                       .status = p->status,
-                                      .now = now,
+                                      .now = c->now,
                                       .owner = p->owner,
                                       .owner_len = p->owner ? strlen(p->owner) : 0,
                                       .limit = p->limit + 1};
-    enum hf_status status = read_holds_page(l, &query, p, err);
+    enum hf_status status = read_holds_page(l, &query, p, &c->err);
+    if (status == HF_OK)
+        status = read_newer_terms(l, c, p->holds, p->n);
     if (status != HF_OK)
         return verdict_of(status);
     for (size_t i = 0; i < p->n; i++)
-        judge_hold(&p->holds[i], now);
+        judge_hold(&p->holds[i], c->now);
     return VERDICT_OK;
 }
 
@@ -351,7 +380,7 @@ static enum verdict read_one(const struct engine *e, struct ledger *l, struct co
 {
     switch (c->kind) {
     case CMD_HOLD_GET:
-        return read_hold(l, &c->hold_get, &c->err);
+        return read_one_hold(l, c);
     case CMD_BOOKING_GET:
         return read_booking(l, c);
     case CMD_KEY_GET:
@@ -376,7 +405,7 @@ static enum verdict read_one(const struct engine *e, struct ledger *l, struct co
     case CMD_EVENT_REVENUE:
         return verdict_of(ledger_revenue(l, c->event_key, &c->revenue, &c->err));
     case CMD_HOLD_LIST:
-        return read_holds(l, c->event, c->hold_list, c->now, &c->err);
+        return read_holds(l, c);
     case CMD_BOOKING_LIST:
         return read_bookings(l, c->booking_list, &c->err);
     case CMD_AUDIT_LIST:

@@ -246,6 +246,23 @@ describe('ticket types', () => {
     assert.equal((await server.take(event, { seats: ['S-A-3'] })).amount, 9999);
   });
 
+  // Each server is asked directly, without the wait in which `server` lets its view catch up.
+  it('a hold tells its types at once, also through a server whose view does not have them yet', async () => {
+    const [one, other] = server.servers ?? [server, server];
+    for (let i = 0; i < 5; i++) {
+      const event = await fresh({ types: undefined });
+      await other.read(`/v1/events/${event.id}`); // it is loaded there, without types
+      assertOk(await one.patch(`/v1/events/${event.id}`, { types: [{ id: 'child', prices: { S: 100 } }] }));
+      const hold = await one.take(event, { seats: ['S-A-1'], areas: { Floor: 1 }, owner: 'ann' });
+      const wanted = ['S-A-1 child 100', 'Floor child 300'];
+      assert.deepEqual(placesOf(hold), wanted);
+      assert.deepEqual(placesOf(await other.read(url(hold))), wanted);
+      const { id, seats } = await one.take(event, { seats: ['S-A-2'], owner: 'ann' });
+      const { data } = await other.read(`/v1/holds?event=${event.id}&owner=ann`);
+      assert.deepEqual([seats, placesOf(data.find((listed) => listed.id === id))], [['S-A-2'], ['S-A-2 child 100']]);
+    }
+  });
+
   it('types are added, renamed and priced anew, and none is removed', async () => {
     const event = await fresh();
     const now = await setTypes(event, [{ id: 'reduced', name: 'Reduced', prices: { S: null, Pit: 10 } }, { id: 'group', prices: {} }]);

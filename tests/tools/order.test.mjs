@@ -17,6 +17,9 @@ const DECLARATIONS = `
 const char *text_of(const struct name *n, size_t *ret_len);
 size_t size_of(const struct name *n);
 unsigned take(struct cursor *c);
+bool read_text(const struct name *n, const char **ret);
+bool read_names(const struct name *n, const char *ret[]);
+bool join(const char *const *names, const char *const more[]);
 `;
 
 // Returns the lines that the check prints about a function with these statements.
@@ -44,6 +47,25 @@ describe('scripts/check-order', () => {
     finds('c->body.len', 'memcpy(to, text_of(n, &c->body.len), c->body.len);');
     finds('c.at', 'put(text_of(n, &c.at), c);');
     finds('c', 'put(take(&c), c.bad);');
+  });
+
+  it('finds an argument that a cast or parentheses stand around, and one of a function that a pointer leads to', () => {
+    finds('len', 'memcpy(to, text_of(n, (size_t *)&len), len);');
+    finds('len', 'memcpy(to, text_of(n, (&len)), len);');
+    finds('c', 'put((*take)(&c), c);');
+    finds('len', 'memcpy(to, n->texts[i].of(n, &len), len);');
+  });
+
+  it('finds a pointer that is written, though what it points to is const', () => {
+    finds('text', 'put(read_text(n, &text), text);');
+    finds('names', 'put(read_names(n, &names), names);');
+    accepts('put(join(&names, &more), names, more);');
+  });
+
+  it('finds a pointer through which the left side of an assignment goes', () => {
+    finds('n', 'n->len = find(&n);');
+    finds('c.n', 'c.n->list[0].len = find(&c.n);');
+    accepts('n.len = find(&n);', 'n = find(&n);');
   });
 
   it('finds operands, initializers and indexes', () => {

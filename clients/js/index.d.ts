@@ -133,7 +133,10 @@ export interface LockState {
   holders: Array<{ label: string | null; mode: LockMode; owner: string; fence: number; slot: number; held_ms: number | null; remaining_ms: number | null; [more: string]: unknown }>;
   waiters: Array<{ label: string | null; mode: LockMode; owner: string; priority: number; waited_ms: number | null; waits_for: unknown[] }>;
 }
-export interface Revenue { object: 'revenue'; event: string; currency: string; bookings: number; amount: Money; refunded: Money }
+export interface Revenue {
+  object: 'revenue'; event: string; currency: string; bookings: number; amount: Money; refunded: Money;
+  types?: { type: string; amount: Money }[];
+}
 export interface PlanCheck { object: 'plan_check'; capacity: number; seats: number; plan: any }
 export interface Cell { object: 'cell'; master: { url: string } | null; epoch: number; index: number; url: string; role: string; servers: unknown[]; [more: string]: unknown }
 

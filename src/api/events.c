@@ -192,6 +192,21 @@ void events_get(struct request *r)
 
 /* ---- GET /v1/events/{e}/revenue ---- */
 
+/* What each of the event's ticket types comes to. */
+static void put_revenue_types(struct event *e, const struct event_revenue *revenue, struct buf *out)
+{
+    const struct event_terms *terms = event_terms_take(e);
+    json_open(out, "types", '[');
+    for (size_t i = 0; i < terms->types.n; i++) {
+        json_open(out, NULL, '{');
+        json_put_text(out, "type", terms->types.v[i].id);
+        json_put_int(out, "amount", revenue->by_type[i]);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+    event_terms_give(terms);
+}
+
 static void revenue_read(struct request *r)
 {
     const struct command *command = &call_of(r)->command;
@@ -206,6 +221,8 @@ static void revenue_read(struct request *r)
     json_put_int(&r->out, "bookings", revenue->bookings);
     json_put_int(&r->out, "amount", revenue->amount);
     json_put_int(&r->out, "refunded", revenue->refunded);
+    if (revenue->has_types)
+        put_revenue_types(command->event, revenue, &r->out);
     buf_char(&r->out, '}');
     answer_out(r, HTTP_OK, type_json);
 }
@@ -219,6 +236,8 @@ void events_revenue(struct request *r)
     c->command.kind = CMD_EVENT_REVENUE;
     c->command.event = e;
     c->command.event_key = e->def->id.key;
+    c->command.revenue = (struct event_revenue){
+        .has_types = atomic_load_explicit(&e->shown.has_types, memory_order_relaxed)};
     call_submit(c, revenue_read);
 }
 

@@ -254,7 +254,7 @@ struct command {
         struct notice_page *notice_list; /* free() by the owner */
         struct cancel_page *cancel_list; /* the owner's */
         struct cancel_progress progress; /* out */
-        struct event_revenue revenue;    /* out */
+        struct event_revenue revenue;    /* in: has_types; out: the rest */
         struct heat_list *event_heat;    /* free() by the owner */
         struct {
             const char *owner; /* in */

@@ -371,11 +371,13 @@ struct cancel_progress {
 };
 HF_MUST_USE enum hf_status ledger_cancel_progress(struct ledger *l, int64_t event,
                                                   struct cancel_progress *ret, struct hf_err *err);
-/* What the confirmed bookings of an event cost, and what of it goes back to their buyers.  O(bookings
- * of the event). */
+/* What the confirmed bookings of an event cost, and what of it goes back to their buyers. */
 struct event_revenue {
+    bool has_types; /* in: by_type is wanted */
     int64_t bookings, amount, refunded;
+    int64_t by_type[TYPES_MAX]; /* the parts of `amount`, by the index of the ticket type */
 };
+/* O(bookings of the event). */
 HF_MUST_USE enum hf_status ledger_revenue(struct ledger *l, int64_t event,
                                           struct event_revenue *ret, struct hf_err *err);
 /* Lists up to `limit` bookings of an event, with keys above `after`, that are not cancelled. */

@@ -1,8 +1,10 @@
 /* Payments, refunds, jobs and webhooks: rows into columns and back, and lists.  Batches read and
  * write them on the worker's connection; lists are read on a reader's.  jobs.c takes due jobs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/ledger_internal.h"
+#include "ledger/number_list.h"
 
 /* ---- rows ---- */
 
@@ -250,17 +252,42 @@ enum hf_status ledger_webhooks_prune(struct ledger *l, int64_t before, size_t li
 
 /* ---- events ---- */
 
+/* Adds what bookings with these prices cost, of which there are `n`. */
+static enum hf_status add_types(struct db_stmt *stmt, int64_t n, struct event_revenue *ret,
+                                struct hf_err *err)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, 3, &len);
+    if (!text) { /* all places cost the same, and are of the first type */
+        ret->by_type[0] += db_column_int(stmt, 1);
+        return HF_OK;
+    }
+    struct price_run *runs = hf_alloc((len + 1) / 4 * sizeof *runs + 1);
+    uint32_t n_runs = 0;
+    bool is_sound = price_list_parse(text, len, runs, &n_runs);
+    for (uint32_t i = 0; is_sound && i < n_runs; i++)
+        ret->by_type[runs[i].type] += n * runs[i].n * runs[i].price;
+    free(runs);
+    return is_sound ? HF_OK : hf_err_set(err, HF_INTERNAL, "prices of a booking are damaged");
+}
+
 enum hf_status ledger_revenue(struct ledger *l, int64_t event, struct event_revenue *ret,
                               struct hf_err *err)
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(HOLD_KEY(event, 0)), db_int(HOLD_KEY(event + 1, 0))};
     bool is_row;
-    enum hf_status status = ledger_query(l, ST_EVENT_REVENUE, args, &stmt, err);
-    while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
-        *ret = (struct event_revenue){.bookings = db_column_int(stmt, 0),
-                                      .amount = db_column_int(stmt, 1),
-                                      .refunded = db_column_int(stmt, 2)};
+    *ret = (struct event_revenue){.has_types = ret->has_types};
+    enum hf_status status = ledger_query(
+        l, ret->has_types ? ST_EVENT_REVENUE_TYPES : ST_EVENT_REVENUE, args, &stmt, err);
+    while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        int64_t n = db_column_int(stmt, 0);
+        ret->bookings += n;
+        ret->amount += db_column_int(stmt, 1);
+        ret->refunded = db_column_int(stmt, 2);
+        if (ret->has_types && (status = add_types(stmt, n, ret, err)) != HF_OK)
+            stmt->driver->finish(stmt);
+    }
     return status;
 }
 

@@ -306,6 +306,14 @@
       " AND f.booking < r.last AND f.status IN (1, 2, 3) AND x.status = 2)"                        \
       " FROM bookings b WHERE b.booking > r.first AND b.booking < r.last AND b.status = 2"         \
       "{slow}{args(first bigint, last bigint)}")                                                   \
+    X(EVENT_REVENUE_TYPES, /* the same, grouped by what each place costs as which type */          \
+      "SELECT COUNT(*), CAST(SUM(b.amount) AS bigint),"                                            \
+      " (SELECT CAST(COALESCE(SUM(f.amount), 0) AS bigint) FROM refunds f JOIN bookings x"         \
+      " ON x.booking = f.booking AND x.payment = f.payment WHERE f.booking > r.first"              \
+      " AND f.booking < r.last AND f.status IN (1, 2, 3) AND x.status = 2), h.prices"              \
+      " FROM bookings b JOIN holds h ON h.hold = b.booking WHERE b.booking > r.first"              \
+      " AND b.booking < r.last AND b.status = 2 GROUP BY h.prices, r.first, r.last"                \
+      "{slow}{args(first bigint, last bigint)}")                                                   \
     X(EVENTS_CANCELLED, "SELECT event FROM events WHERE status = 4 AND event < r.before"           \
                         " ORDER BY event DESC LIMIT r.n{args(before bigint, n bigint)}")           \
     X(BOOKING_READ,                                                                                \

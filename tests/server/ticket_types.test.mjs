@@ -222,6 +222,24 @@ describe('ticket types', () => {
     assert.equal((await server.counts(event)).available, 38);
   });
 
+  it('the revenue of an event is told by type', async () => {
+    const [event, hold] = await mixed();
+    const revenue = async () => {
+      const { bookings, amount, refunded, types } = await server.read(`/v1/events/${event.id}/revenue`);
+      assert.equal(types.reduce((sum, type) => sum + type.amount, 0), amount);
+      return [bookings, amount, refunded, ...types.map((type) => `${type.type} ${type.amount}`)];
+    };
+    assert.deepEqual(await revenue(), [0, 0, 0, 'full 0', 'reduced 0', 'child 0']);
+    const sell = async (made) => assertOk(await server.post(url(made, '/confirm'), { fence: made.fence }), 201);
+    await sell(hold);
+    await sell(await server.take(event, { seats: ['S-A-3', 'S-A-4'] }));
+    await sell(await server.take(event, { seats: ['S-A-5'], types: { 'S-A-5': 'reduced' } }));
+    const gone = await sell(await server.take(event, { seats: ['S-A-6'], types: { 'S-A-6': 'reduced' } }));
+    await server.take(event, { seats: ['S-A-7'] });
+    assertOk(await server.post(`/v1/bookings/${gone.id}/cancel`, {}));
+    assert.deepEqual(await revenue(), [3, 5050 + 2000 + 600, 0, 'full 3050', 'reduced 1600', 'child 3000']);
+  });
+
   it('several holds that are booked together keep their types', async () => {
     const free = { S: 0, Floor: 0 };
     const event = await fresh({ types: [{ id: 'press', prices: free }, { id: 'staff', prices: free }] });

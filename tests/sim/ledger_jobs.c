@@ -416,13 +416,16 @@ enum hf_status ledger_revenue(struct ledger *l, int64_t event, struct event_reve
     enum hf_status status = sim_enter(l, SIM_READ, err);
     if (status != HF_OK)
         return status;
-    *ret = (struct event_revenue){0};
+    *ret = (struct event_revenue){.has_types = ret->has_types};
     for (size_t i = 0; e && i < e->holds.n; i++) {
         const struct booking_row *booking = &e->holds.v[i].booking;
         if (booking->status != BOOKING_CONFIRMED)
             continue;
         ret->bookings++;
         ret->amount += booking->amount;
+        const struct hold_row *hold = &e->holds.v[i].row;
+        for (uint32_t k = 0; ret->has_types && k < hold->n_prices; k++)
+            ret->by_type[hold->prices[k].type] += hold->prices[k].n * hold->prices[k].price;
         for (size_t k = 0; k < l->sim->refunds.n; k++) {
             const struct refund_row *f = &l->sim->refunds.v[k];
             if (f->booking == booking->id.key && f->payment == booking->payment &&

@@ -535,6 +535,9 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data[0].amount, 3600);
     await page.getByRole('link', { name: 'Back to the event' }).click();
     await page.getByRole('cell', { name: 'S-A-1 (full), S-A-2 (reduced), 1 place in Floor (full), and 2 places in Floor (reduced)' }).waitFor();
+    const fact = (term) => page.locator('.facts > div').filter({ has: page.getByRole('term').filter({ hasText: new RegExp(`^${term}$`) }) }).getByRole('definition');
+    await fact('Revenue, Reduced').waitFor();
+    assert.deepEqual(await Promise.all(['Revenue', 'Revenue, Full', 'Revenue, Reduced'].map((term) => fact(term).textContent())), ['$36.00', '$18.00', '$18.00']);
     assert.deepEqual(page.complaints, []);
     await page.done();
   });

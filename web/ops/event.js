@@ -21,6 +21,8 @@ function facts({ t, format, rates, revenues }, event) {
     fact(t('soldShare'), format.unit(event.capacity ? event.booked / event.capacity : 0, 'percent')),
     fact(t('soldPerMinute'), perMinute === null ? '–' : format.tenths(perMinute)),
     fact(t('revenue'), revenues.net(event) === null ? '–' : format.money(revenues.net(event), event.currency)),
+    ...revenues.types(event).map(({ type: id, amount }) => fact(
+      t('revenueOfType', { type: event.types?.find((type) => type.id === id)?.name ?? id }), format.money(amount, event.currency))),
     cancellation && fact(t('cancellation'), t('cancellationText', cancellation)),
   ].filter(Boolean);
 }

@@ -31,17 +31,20 @@ export class Rates {
 // What the bookings of each event come to.  The server adds it up for every request, so an event is asked about when its bookings
 // have changed, and otherwise now and then, since refunds change it, too.
 export class Revenues {
-  #known = new Map(); // event -> { booked, at, net }
+  #known = new Map(); // event -> { booked, at, net, types }
 
   net({ id }) { return this.#known.get(id)?.net ?? null; }
+
+  // [{ type, amount }], before refunds; empty while it is not known, or the event has no ticket types.
+  types({ id }) { return this.#known.get(id)?.types ?? []; }
 
   // Asks about those of the events that need it.
   async read(call, events) {
     for (const { id, booked } of events) {
       const known = this.#known.get(id);
       if (known && known.booked === booked && Date.now() - known.at < REVENUE_MS) continue;
-      const { amount, refunded } = await call('GET', `/v1/events/${encodeURIComponent(id)}/revenue`);
-      this.#known.set(id, { booked, at: Date.now(), net: amount - refunded });
+      const { amount, refunded, types } = await call('GET', `/v1/events/${encodeURIComponent(id)}/revenue`);
+      this.#known.set(id, { booked, at: Date.now(), net: amount - refunded, types });
     }
   }
 }

@@ -222,6 +222,29 @@ describe(`parts of the seat map, HF_SEED=${seed}`, () => {
     assert.deepEqual(wrong, []);
   });
 
+  it('what is chosen stays chosen, with its ticket types, when other places are held', async () => {
+    const left = await page.evaluate(async () => {
+      const { Selection } = await import('/web/seats/selection.js');
+      const ids = ['a', 'b', 'c', 'd'];
+      const board = { sale: 'open', states: [0, 0, 0, 0], types: [{ id: 'full' }, { id: 'child' }], areas: new Map([['Floor', { available: 9 }]]) };
+      const selection = new Selection({ plan: { ids, indexOf: (id) => ids.indexOf(id) }, board, names: { t: (key) => key } }, { isMine: () => false, heldCount: () => 0 }, () => {});
+      const choose = () => {
+        for (const id of ['a', 'b']) {
+          selection.select(id);
+          selection.setType(id, 'child');
+        }
+        selection.setArea('Floor', 2, 'child');
+      };
+      const wish = () => JSON.stringify(selection.wish);
+      choose();
+      selection.dropHeld({ seats: ['c', 'd'], areas: {} }); // the best there are
+      const besides = wish();
+      selection.dropHeld({ seats: ['a', 'b', 'c', 'd'], areas: { Floor: 2 } });
+      return [besides, wish(), selection.isEmpty];
+    });
+    assert.deepEqual(left, ['{"places":{"seats":["a","b"],"areas":{"Floor":{"child":2}}},"types":{"a":"child","b":"child"}}', '{"places":{},"types":{}}', true]);
+  });
+
   for (const [what, scale, gap] of [['dots', 0.2, 30], ['pictures', 0.8, 30], ['pictures that overlap', 0.9, 0]]) {
     it(`tiles of ${what} look after changes as if they were drawn anew`, async () => {
       const wrong = await page.evaluate(async ([at, apart]) => {

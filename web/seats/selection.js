@@ -122,7 +122,10 @@ export class Selection {
   // Drops what is no longer available, and seats that the server has named as taken.  Returns the ids of these seats.
   dropTaken(named) {
     const lost = [...this.seats].filter((i) => this.board.states[i] !== AVAILABLE || named.includes(this.plan.ids[i]));
-    for (const i of lost) this.seats.delete(i);
+    for (const i of lost) {
+      this.seats.delete(i);
+      this.types.delete(i);
+    }
     const ids = lost.map((i) => this.plan.ids[i]);
     if (lost.length > 0) this.changed(lost, { lost: ids });
     for (const [name, counts] of Object.entries(this.counts)) {
@@ -132,13 +135,15 @@ export class Selection {
     return ids;
   }
 
-  // What was chosen is held now.
+  // What was chosen is held now, but for what somebody chose before having the best seats found.
   dropHeld(hold) {
     const held = new Set(hold.seats);
     const seats = [...this.seats].filter((i) => held.has(this.plan.ids[i]));
-    for (const i of seats) this.seats.delete(i);
-    this.types.clear();
-    this.counts = noPlaces();
+    for (const i of seats) {
+      this.seats.delete(i);
+      this.types.delete(i);
+    }
+    for (const name of Object.keys(hold.areas ?? {})) delete this.counts[name];
     this.changed(seats, {});
   }
 }

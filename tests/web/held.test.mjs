@@ -87,10 +87,16 @@ describe('a hold', () => {
   });
 
   it('that expired while the page was closed is told at the next visit, and its seats can be had again', async () => {
-    const event = await server.createEvent({ ...LAYOUT, hold_ttl_ms: TTL_MS });
+    const event = await server.createEvent({
+      ...LAYOUT, hold_ttl_ms: TTL_MS, areas: [{ name: 'Floor', price: 3000, capacity: 50 }],
+      types: [{ id: 'full', name: 'Full price' }, { id: 'reduced', name: 'Reduced', prices: { S: 4000, Floor: 1000 } }],
+    });
     const page = await browser.page();
     const buyer = await BuyerPage.open(page, server, event);
     await buyer.select('S-A-1');
+    await page.getByRole('combobox', { name: 'Ticket type of S, row A, seat 1' }).selectOption('reduced');
+    await page.getByRole('spinbutton', { name: 'Floor: Reduced' }).fill('2');
+    await page.getByText('$60.00').waitFor();
     let hold;
     await page.route('**/v1/holds', async (route) => { // the page hears of its hold, and of nothing after that
       const answer = await route.fetch();
@@ -100,6 +106,7 @@ describe('a hold', () => {
     });
     await buyer.hold.click();
     await until('the page keeps the hold', async () => hold && (await holdOf(buyer))?.hold === hold.id);
+    await page.unroute('**/v1/holds');
     await page.goto('about:blank');
     await page.context().setOffline(false);
     await until('it has expired', async () => (await server.read(`/v1/holds/${hold.id}`)).status === 'expired');
@@ -107,9 +114,9 @@ describe('a hold', () => {
     await again.says('Your hold has expired.');
     assertOk(await server.patch(`/v1/events/${event.id}`, { hold_ttl_ms: 480_000 }));
     await page.getByRole('button', { name: 'Take the same seats again' }).click();
-    await again.says('One place is held for you.');
+    await again.says('3 places are held for you.');
     const { hold: next } = await holdOf(again);
-    assert.deepEqual((await server.read(`/v1/holds/${next}`)).seats, hold.seats);
+    assert.deepEqual((await server.read(`/v1/holds/${next}`)).places, hold.places, 'of the same ticket types');
     await page.done();
   });
 

@@ -377,8 +377,13 @@ async function takeSame() {
   byId('same').disabled = true;
   await hold(async () => {
     map.clear();
-    for (const id of lapsed.seats) map.select(id);
-    for (const [name, n] of Object.entries(lapsed.areas ?? {})) map.setArea(name, n);
+    for (const { seat, area, n, type } of places.linesOf(lapsed)) {
+      if (area) map.setArea(area, n, type ?? undefined);
+      else {
+        map.select(seat);
+        map.setType(seat, type);
+      }
+    }
     await map.hold();
   });
   byId('same').disabled = false;

@@ -155,7 +155,20 @@ describe('a hold', () => {
     const stranger = await browser.page();
     const other = await BuyerPage.open(stranger, server, event);
     assert.equal(await other.seats.count(), 0);
-    await second.payWith();
+    const { x, y } = await second.page.evaluate(() => document.querySelector('holdfast-seats').seatPosition('S-B-1'));
+    await second.page.mouse.click(x, y);
+    await second.hold.click();
+    await buyer.page.getByRole('button', { name: 'Pay $195.00' }).waitFor(); // what one tab adds is in the other
+    assert.equal(await buyer.seats.count(), 3);
+    const { hold } = await holdOf(buyer);
+    await second.page.getByRole('button', { name: 'Pay $195.00' }).waitFor();
+    await second.fillCard();
+    const { fence } = await server.read(`/v1/holds/${hold}`);
+    assertOk(await server.patch(`/v1/holds/${hold}`, { fence, add: { seats: ['S-B-2'] } })); // somewhere else
+    await second.page.getByRole('button', { name: 'Pay $195.00' }).click();
+    await second.says('Your seats have changed meanwhile, and cost $260.00 now. Look at them, then pay.');
+    assert.equal(await second.seats.count(), 4);
+    await second.page.getByRole('button', { name: 'Pay $260.00' }).click();
     const { id } = await second.booking();
     assert.equal((await buyer.booking()).id, id, 'the first tab hears of it');
     assert.deepEqual(page.complaints, []);

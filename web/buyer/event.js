@@ -408,7 +408,8 @@ async function showCard() {
 async function pay(submit) {
   submit.preventDefault();
   if (phase !== 'held' || byId('pay-button').hidden) return;
-  const wrong = purchase.hold.amount > 0 ? card.check() : null;
+  const { amount } = purchase.hold; // what the button says
+  const wrong = amount > 0 ? card.check() : null;
   screen.showCardError(wrong?.text);
   if (wrong) {
     wrong.field.focus();
@@ -422,13 +423,24 @@ async function pay(submit) {
     clearTimeout(slow);
     showPlaces();
     map.refreshHold().catch(() => {}); // a booking renews its hold
-    if (stageOf(booking) === 'open') await charge(booking.payment);
+    if (stageOf(booking) === 'open' && booking.amount !== amount) await lookAgain(booking);
+    else if (stageOf(booking) === 'open') await charge(booking.payment);
     else await decided(booking);
   } catch (error) {
     await stumble(error);
   } finally {
     clearTimeout(slow);
   }
+}
+
+// The hold was changed elsewhere before it was booked: nothing is charged before the buyer has seen the new amount.
+async function lookAgain(booking) {
+  await purchase.readHold(purchase.hold.id);
+  map.refreshHold().catch(() => {});
+  show('held');
+  say(t('changedElsewhere', { amount: places.money(booking.amount) }), 'bad');
+  byId('seats-title').focus();
+  await showCard();
 }
 
 // Charges the card, and goes on by what comes of it.
@@ -577,6 +589,9 @@ async function otherTabChanged() {
     else if (phase === 'held' && kept.booking && !purchase.booking) {
       await purchase.readBooking(kept.booking);
       show('held');
+    } else if (phase === 'held' && kept.fence > purchase.hold.fence) {
+      await Promise.all([judge(), map.refreshHold()]);
+      await showCard(); // it may cost something by now
     } else if (['choosing', 'expired'].includes(phase) && kept) await resume();
   } catch { /* the next change, or the next tick, asks again */ }
 }

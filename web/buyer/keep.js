@@ -2,7 +2,7 @@
 // the key under which the booking is made.  In local storage, so that a reload and a second tab go on with it, and only
 // until the purchase is over.  Where storage is forbidden (a page inside another site's frame, say) it lasts as long as the page.
 //
-//   { hold, booking, secret, key }
+//   { hold, fence, booking, secret, key }
 
 const PREFIX = 'holdfast:';
 

@@ -51,6 +51,7 @@ export class Purchase {
 
   #take(hold, at) {
     this.hold = hold;
+    this.#keep.add(hold.id, { fence: hold.fence }); // by which other tabs hear of a change
     this.deadline = at + Math.max(0, hold.expires_in_ms ?? 0);
   }
 

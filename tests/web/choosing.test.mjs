@@ -27,6 +27,9 @@ describe('choosing', () => {
     await server.grant(event, 'Stalls-A-1');
     await buyer.says('Stalls, row A, seat 1 was taken by somebody else');
     assert.equal(await buyer.seats.count(), 1);
+    assert.equal((await server.patch(`/v1/events/${event.id}`, { prices: { Stalls: 7000 } })).status, 200);
+    await buyer.seats.getByText('$70.00').waitFor(); // a new price is told at once, too
+    await buyer.page.getByText('One seat $70.00').waitFor();
     await buyer.page.done();
   });
 

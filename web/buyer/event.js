@@ -600,6 +600,7 @@ function saleChanged({ status }) {
   sale = { ...sale, status };
   screen.showCategories();
   showAreas();
+  showPlaces();
   if (phase !== 'choosing' || canBuy() === couldBuy) return;
   show('choosing');
   if (canBuy()) say(t('reopened'), 'good');

@@ -253,8 +253,11 @@ describe('a purchase', () => {
     });
     await buyer.select('Stalls-A-1', 'Stalls-A-2');
     const typeOf = (name) => page.getByRole('combobox', { name: `Ticket type of ${name}` });
-    await typeOf('Stalls, row A, seat 2').selectOption({ label: 'Reduced · $40.00' });
+    await typeOf('Stalls, row A, seat 2').focus();
+    await page.keyboard.press('ArrowDown');
     await page.getByText('$105.00').waitFor();
+    assert.ok(await typeOf('Stalls, row A, seat 2').evaluate((field) => field === document.activeElement && field.selectedOptions[0].text === 'Reduced · $40.00'),
+      'the keyboard stays where it is');
     await page.getByRole('spinbutton', { name: 'Floor: Full price' }).fill('1');
     await page.getByRole('spinbutton', { name: 'Floor: Reduced' }).fill('2');
     await page.getByText('$155.00').waitFor();

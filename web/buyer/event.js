@@ -237,8 +237,15 @@ async function removeHeld({ seat, area, n, type }) {
   return screen.focusAfterRemoval();
 }
 
-// Changes the hold; resolves to true if that was possible.
-async function changeHeld(change) {
+let changing = Promise.resolve();
+
+// Changes the hold, after earlier changes, since each has to name the fence of the one before; resolves to true if that was possible.
+function changeHeld(change) {
+  changing = changing.then(() => changeHeldNow(change));
+  return changing;
+}
+
+async function changeHeldNow(change) {
   try {
     await change();
     await map.refreshHold();

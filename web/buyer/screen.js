@@ -144,7 +144,9 @@ export class Screen {
     const lines = [...held, ...chosen];
     const nAreas = lines.reduce((sum, { n }) => sum + (n ?? 0), 0), nSeats = lines.filter(({ seat }) => seat).length;
     const isPriced = lines.length > 0 && chosen.every((line) => line.amount !== null);
-    byId('seats-list').replaceChildren(...items);
+    const list = byId('seats-list'), focused = list.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
+    list.replaceChildren(...items);
+    if (focused) [...list.querySelectorAll('[aria-label]')].find((each) => each.getAttribute('aria-label') === focused)?.focus();
     byId('seats-list').hidden = items.length === 0;
     byId('seats-none').hidden = items.length > 0;
     byId('count').textContent = items.length === 0 ? this.#t('noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n: nAreas + nSeats });

@@ -269,7 +269,7 @@ describe('a purchase', () => {
     assert.deepEqual(await places(), ['Floor full 3000', 'Floor reduced 1000', 'Floor reduced 1000', 'Stalls-A-1 full 6500', 'Stalls-A-2 reduced 4000']);
     await typeOf('Stalls, row A, seat 1').selectOption('reduced');
     await page.getByRole('button', { name: 'Pay $130.00' }).waitFor();
-    await page.getByRole('listitem').filter({ hasText: 'Floor, 2 places' }).getByRole('button', { name: 'Remove Floor' }).click();
+    await page.getByRole('listitem').filter({ hasText: 'Floor, 2 places' }).getByRole('button', { name: 'Remove Floor: Reduced', exact: true }).click();
     await page.getByRole('button', { name: 'Pay $110.00' }).waitFor();
     assert.deepEqual(await places(), ['Floor full 3000', 'Stalls-A-1 reduced 4000', 'Stalls-A-2 reduced 4000']);
     await buyer.assertGood();

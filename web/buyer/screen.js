@@ -167,7 +167,8 @@ export class Screen {
     const amount = line.amount ?? (seat ? this.#places.price(seat) : (this.#places.areaPrice(area) ?? NaN) * n);
     const parts = [element('span', { className: 'seat-name' }, this.#nameOf(line), ...(seat && change ? [this.#typeField(line, change)] : this.#typeText(type)))];
     if (Number.isFinite(amount)) parts.push(element('span', { className: 'price' }, this.#places.money(amount)));
-    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: seat ? this.#places.name(seat) : area }), title: this.#t('removeShort'), onclick: () => remove(line) }, '✕'));
+    const what = seat ? this.#places.name(seat) : type ? this.#t('typed', { name: area, type: this.#places.typeName(type) }) : area;
+    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: what }), title: this.#t('removeShort'), onclick: () => remove(line) }, '✕'));
     return element('li', {}, ...parts);
   }
 

@@ -105,7 +105,7 @@ function showPlaces() {
 // Points out seats that the choice would leave single, beside it for as long as it does, and once where everybody looks.
 function showLone(seats) {
   const text = seats.length > 0 ? t('lone', { n: seats.length, seats: places.names(seats) }) : '';
-  if (text && !screen.showsLone(text)) say(text);
+  if (text && text !== screen.lone) say(text);
   screen.showLone(text);
 }
 
@@ -156,7 +156,7 @@ function findSeat(submit) {
   const found = text ? map.find(text) : [];
   if (found.length === 0) return say(t('noSuchSeat', { text }), 'bad');
   if (found.length > 1) return say(t('severalSeats', { text, n: found.length, example: places.name(found[0]) }));
-  const [id] = found;
+  const [id] = found, lone = screen.lone;
   map.focusSeat(id);
   if (map.selection.includes(id)) return say(t('alreadySelected', { seat: places.name(id) }));
   try {
@@ -165,7 +165,7 @@ function findSeat(submit) {
     return say(reasonOf(error), 'bad');
   }
   field.value = '';
-  return say(t('selected', { seat: places.name(id) }));
+  return say([t('selected', { seat: places.name(id) }), screen.lone === lone ? '' : screen.lone].join(' ').trim());
 }
 
 async function findBest(submit) {

@@ -157,7 +157,7 @@ export class Screen {
     byId('lone').hidden = !text;
     byId('lone').textContent = text;
   }
-  showsLone(text) { return byId('lone').textContent === text; }
+  get lone() { return byId('lone').textContent; }
 
   #nameOf({ seat, area, n }) { return seat ? this.#places.name(seat) : this.#t('places', { area, n }); }
 

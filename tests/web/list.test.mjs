@@ -43,7 +43,8 @@ describe('the list of events', () => {
   it('shows events that are open, with place, time, lowest price and places left, and leads to them', async () => {
     const event = await server.createEvent({
       name: 'Hamlet', currency: 'eur', venue: 'Globe', starts_at: '2040-05-06T19:30:00.000Z',
-      sections: [{ name: 'S', price: 6500, rows: 2, seats_per_row: 600 }, { name: 'T', price: 2550, rows: 1, seats_per_row: 4 }],
+      sections: [{ name: 'S', price: 6500, rows: 2, seats_per_row: 600 }, { name: 'T', price: 2950, rows: 1, seats_per_row: 4 }],
+      types: [{ id: 'full', name: 'Full price' }, { id: 'child', name: 'Child', prices: { T: 2550 } }],
     });
     const closed = await server.createEvent({ name: 'Closed' });
     await server.post(`/v1/events/${closed.id}/close`);

@@ -45,8 +45,9 @@ async function lane() {
 // The list has no layouts, and so no prices.
 async function showPrice(event, place) {
   const { json } = await call('', 'GET', addressOf(event));
-  const prices = [json.sections, json.areas, json.categories].flatMap((list) => list ?? []).map(({ price }) => price)
-    .concat(Object.values(json.prices ?? {})).filter(Number.isInteger);
+  const prices = [json.sections, json.areas, json.categories].flatMap((list) => list ?? []).map(({ name, price }) => [name, price])
+    .concat(Object.entries(json.prices ?? {})).filter(([, price]) => Number.isInteger(price))
+    .flatMap(([name, price]) => (json.types?.length > 0 ? json.types.map((type) => type.prices?.[name] ?? price) : [price]));
   if (prices.length === 0) return;
   const least = Math.min(...prices);
   place.textContent = least > 0 ? t('from', { price: money(least, json.currency, lang) }) : t('free');

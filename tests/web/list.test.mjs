@@ -245,6 +245,7 @@ describe('a server with a brand', () => {
     await page.getByRole('link', { name: 'Hamlet' }).click();
     await page.getByRole('application').waitFor();
     await page.getByRole('link', { name: 'Globe & Sons' }).waitFor();
+    assert.equal(await page.title(), 'Hamlet · Globe & Sons');
     await page.getByRole('contentinfo').getByRole('link', { name: 'Impressum' }).waitFor();
     assert.deepEqual(await axe(page), []);
     assert.deepEqual(page.complaints, []);

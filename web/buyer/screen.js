@@ -1,7 +1,7 @@
 // What the buyer's page shows.  The markup is in event.html; this file fills it, and decides nothing.
 
 import { venueText, venueZone } from '../lib/venue_time.js';
-import { byId, element } from './dom.js';
+import { byId, element, withBrand } from './dom.js';
 
 // Are there seats that are offered only to those who ask for them?
 function hasAccessible({ accessible, sections }) {
@@ -36,7 +36,7 @@ export class Screen {
     const { name, venue, venue_address: address, starts_at: startsAt, doors_at: doorsAt, description, max_per_hold: most } = sale;
     const time = (at, options) => venueText(this.#t, at, venueZone(sale), this.#lang, options);
     byId('name').textContent = name;
-    document.title = name;
+    document.title = withBrand(name);
     byId('when').textContent = [venue, address, startsAt && time(startsAt)].filter(Boolean).join(' · ');
     byId('more-about').hidden = !doorsAt && !description;
     byId('doors').hidden = !doorsAt;
@@ -55,7 +55,7 @@ export class Screen {
     byId('stage').hidden = true;
     byId('content').dataset.view = 'cart';
     byId('name').textContent = title;
-    document.title = title;
+    document.title = withBrand(title);
   }
 
   // Shows the parts of the page that belong to a phase.  With `isMapOpen` the buyer looks at the map again while seats are held.

@@ -175,6 +175,15 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     assert.deepEqual([timezone, starts, description], ['Europe/Berlin', '2040-07-31T20:00:00.000+02:00', 'Two parts.\nOne interval.']);
     await page.getByText(/Jul 31, 2040, 8:00\sPM GMT\+2 \(6:00\sPM UTC your time\)/).waitFor();
     await page.getByRole('heading', { name: 'Gala II' }).waitFor();
+    // Another zone does not move what nobody has touched: the dialog shows the same moment by the other clock.
+    await act(page, page.getByRole('button', { name: 'Change terms …' }), 'Change terms', async (dialog) => {
+      await dialog.getByLabel('Time zone').fill('America/New_York');
+      assert.equal(await dialog.getByLabel('Starts').inputValue(), '2040-07-31T14:00');
+      await dialog.getByLabel('Doors open').fill('2040-07-31T13:30');
+    });
+    await told(page, 'The terms of Gala II are changed.');
+    const moved = await server.read(`/v1/events/${event.id}`);
+    assert.deepEqual([moved.timezone, Date.parse(moved.starts_at), moved.doors_at], ['America/New_York', Date.parse(starts), '2040-07-31T13:30:00.000-04:00']);
     await act(page, page.getByRole('button', { name: 'Archive …' }), 'Archive event');
     await told(page, 'Gala II is archived.');
     assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'archived');

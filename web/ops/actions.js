@@ -72,8 +72,14 @@ export function termFields(t, event) {
       read: (control) => Number(control.value),
     },
   ].map((term) => ({ ...term, before: term.control.value, element: field(t(`term.${term.name}`), term.control, term.hint) }));
+  // What somebody has typed is the clock's time there; what nobody has touched is the same moment by the other clock.
   timezone.control.addEventListener('input', () => {
-    for (const { element } of terms.filter(({ isThere }) => isThere)) element.querySelector('small').textContent = hintOf(zoneNow());
+    for (const term of terms.filter(({ isThere }) => isThere)) {
+      term.element.querySelector('small').textContent = hintOf(zoneNow());
+      if (!event[term.name] || term.control.value !== term.before) continue;
+      term.control.value = wallText(Date.parse(event[term.name]), zoneNow());
+      term.before = term.control.value;
+    }
   });
   return terms;
 }

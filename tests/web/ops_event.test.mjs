@@ -302,6 +302,25 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await page.done();
   });
 
+  it('a list whose status is changed while it grows shows that status alone', async () => {
+    const event = await server.createEvent({ sections: [{ name: 'S', price: 1000, rows: 1, seats_per_row: 25 }] });
+    for (let seat = 1; seat <= 21; seat += 1) await server.grant(event, `S-A-${seat}`);
+    const { page } = await open(event);
+    let go;
+    const gate = new Promise((resolve) => { go = resolve; });
+    await page.route('**/v1/holds?*cursor=*', async (route) => { await gate; await route.continue(); });
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByLabel('Holds with status').selectOption('expired');
+    await page.getByText('There are no such holds.').waitFor();
+    const answered = page.waitForResponse(/cursor=/);
+    go();
+    await (await answered).finished();
+    await page.evaluate(() => new Promise((resolve) => { setTimeout(resolve, 100); })); // the page has read it
+    assert.equal(await table(page, 'Holds').getByRole('row').count(), 0);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
+
   // ---- a new event ----
 
   const group = (page, name) => page.getByRole('group', { name, exact: true });

@@ -35,13 +35,18 @@ export function statusList(context, { title, url, statuses, chosen = '', label, 
     table.show(rows, page.has_more);
   }
   async function more() {
+    const before = rows;
     pages += 1;
     try {
       const page = await call('GET', query(cursor));
+      if (rows !== before) return; // another status was chosen meanwhile
       rows = [...rows, ...page.data];
       cursor = page.next_cursor;
       table.show(rows, page.has_more);
-    } catch (error) { context.fail(error); }
+    } catch (error) {
+      pages = Math.max(1, pages - 1);
+      context.fail(error);
+    }
   }
   const polling = poll(first, LIST_MS, context.watch());
   const reload = () => { pages = 1; polling.again(); };

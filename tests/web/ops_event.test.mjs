@@ -553,14 +553,20 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await page.getByLabel('Floor, Full, $8.00 each').fill('1');
     await page.getByLabel('Floor, Reduced, $4.00 each').fill('2');
     await page.getByText('5 places: $36.00').waitFor();
+    const changed = [{ id: 'reduced', prices: { Floor: 300 } }, { id: 'child', name: 'Child', prices: { S: 100 } }];
+    assert.equal((await server.patch(`/v1/events/${event.id}`, { types: changed })).status, 200); // while somebody is at the counter
+    await page.getByText('5 places: $34.00').waitFor();
+    await page.getByLabel('Ticket type of S, row A, seat 1').selectOption('Child');
+    await page.getByText('5 places: $25.00').waitFor();
+    await page.getByLabel('Ticket type of S, row A, seat 1').selectOption('Full');
     assert.deepEqual(await axe(page), []);
     await page.getByRole('button', { name: 'Hold these places' }).click();
-    await page.getByRole('heading', { name: 'Take $36.00' }).waitFor();
+    await page.getByRole('heading', { name: 'Take $34.00' }).waitFor();
     assert.deepEqual(await page.getByRole('list', { name: 'Places' }).getByRole('listitem').allTextContents(),
-      ['S, row A, seat 1, Full$10.00', 'S, row A, seat 2, Reduced$10.00', '1 place in Floor, Full$8.00', '2 places in Floor, Reduced$8.00']);
+      ['S, row A, seat 1, Full$10.00', 'S, row A, seat 2, Reduced$10.00', '1 place in Floor, Full$8.00', '2 places in Floor, Reduced$6.00']);
     await page.getByRole('button', { name: 'Confirm the sale' }).click();
     await page.getByRole('heading', { name: 'Sold' }).waitFor();
-    assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data[0].amount, 3600);
+    assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data[0].amount, 3400);
     await page.getByRole('link', { name: 'Back to the event' }).click();
     await page.getByRole('cell', { name: 'S-A-1 (full), S-A-2 (reduced), 1 place in Floor (full), and 2 places in Floor (reduced)' }).waitFor();
     const fact = (term) => page.locator('.facts > div').filter({ has: page.getByRole('term').filter({ hasText: new RegExp(`^${term}$`) }) }).getByRole('definition');

@@ -20,9 +20,6 @@ const AFTER_EXPIRY_MS = 1000; // the server ends a hold a moment after its time
 const path = (...segments) => `/v1/${segments.map(encodeURIComponent).join('/')}`;
 const sum = (amounts) => amounts.reduce((total, amount) => total + amount, 0);
 
-// What a place costs by its type: a type without a price of its own for the place costs what the place costs.
-const priceOf = (type, names, price) => names.map((name) => type?.prices?.[name]).find((amount) => amount !== undefined) ?? price;
-
 export function counter(context, id) {
   const { t, call, format, sales } = context;
   const title = h('h1', { tabindex: '-1' }, t('sellAtCounter'));
@@ -39,7 +36,7 @@ export function counter(context, id) {
   const typeOfSeat = new Map(); // seat -> type, as it was chosen
   const inArea = new Map(); // area -> Map of type to number; without types, the type is null
 
-  const types = () => event.types ?? [];
+  const types = () => map.types;
   const money = (amount) => format.money(amount, event.currency);
   const sentence = (error) => (error.name === 'Refusal' ? error.message : context.explain(error));
 
@@ -59,14 +56,11 @@ export function counter(context, id) {
 
   const areaOf = (name) => map.areas.find((area) => area.name === name);
   const typeOf = (seat) => types().find((type) => type.id === typeOfSeat.get(seat)) ?? types()[0];
-  const costOf = (seat) => {
-    const { section, category, price } = map.seat(seat);
-    return priceOf(typeOf(seat), [category, section], price);
-  };
+  const costOf = (seat) => map.priceOf(map.seat(seat).category, typeOf(seat)?.id) ?? 0;
   const countOf = (name) => sum([...inArea.get(name)?.values() ?? []]);
 
   function total() {
-    const areas = [...inArea].flatMap(([name, counts]) => [...counts].map(([typeId, n]) => n * priceOf(types().find((type) => type.id === typeId), [name], areaOf(name)?.price ?? 0)));
+    const areas = [...inArea].flatMap(([name, counts]) => [...counts].map(([typeId, n]) => n * (map.priceOf(name, typeId) ?? 0)));
     return sum([...map.selection.map(costOf), ...areas]);
   }
 
@@ -104,9 +98,9 @@ export function counter(context, id) {
     return {
       elements: fields.map(({ element }) => element),
       update() {
-        const { price, available } = areaOf(name);
+        const { available } = areaOf(name);
         for (const { type, control, element } of fields) {
-          const cost = money(priceOf(type, [name], price));
+          const cost = money(map.priceOf(name, type?.id) ?? 0);
           control.max = available;
           element.querySelector('label').textContent = type ? t('placesOfType', { area: name, type: type.name, price: cost }) : t('placesAt', { area: name, price: cost });
           element.querySelector('small').textContent = t('placesLeft', { n: available });
@@ -151,11 +145,15 @@ export function counter(context, id) {
     }
   }
 
+  const typesNow = () => JSON.stringify(types());
+  let offered = ''; // the ticket types that the desk has fields for
+
   function choosing() {
+    offered = typesNow();
     const cart = h('ul', { class: 'cart', 'aria-label': t('chosenPlaces') });
     const lines = new Map(); // seat -> its line
     const areas = map.areas.map(areaFields);
-    const owner = h('input', { name: 'owner', maxlength: '128', autocomplete: 'off' });
+    const owner = h('input', { name: 'owner', maxlength: '128', autocomplete: 'off', value: desk.querySelector('[name="owner"]')?.value });
     const sumOf = h('p', { class: 'total', role: 'status' });
     const go = button(t('holdPlaces'), () => perform(() => hold(wish())), { class: 'primary' });
     refresh = () => {
@@ -321,6 +319,15 @@ export function counter(context, id) {
   }
 
   for (const news of ['select', 'event', 'change']) map.addEventListener(news, () => { if (shown === 'choosing') refresh(); });
+  map.addEventListener('event', () => { // other ticket types are other fields
+    if (shown !== 'choosing' || offered === typesNow()) return;
+    for (const counts of inArea.values()) {
+      if (counts.has(null)) counts.set(types()[0].id, counts.get(null)); // until now there were none
+      counts.delete(null);
+    }
+    shown = null;
+    show();
+  });
   map.addEventListener('refuse', ({ detail }) => { problem.textContent = detail.message; });
   map.addEventListener('select', ({ detail }) => { if (detail.added) problem.textContent = ''; });
   const ticking = setInterval(tick, TICK_MS);

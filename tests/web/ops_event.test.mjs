@@ -592,4 +592,42 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     assert.deepEqual(page.complaints, []);
     await page.done();
   });
+
+  it('at the counter a sale whose answer was lost is found again, and a hold that is gone is told at once', async () => {
+    const event = await server.createEvent();
+    const page = await openOps(browser, server, `#/events/${event.id}/sell`, { once: true });
+    const map = page.locator('.counter holdfast-seats');
+    const hold = async (seat) => {
+      await page.getByRole('heading', { name: 'Choose places' }).waitFor();
+      await map.evaluate((element, id) => element.select(id), seat);
+      await page.getByRole('button', { name: 'Hold these places' }).click();
+      await page.getByRole('heading', { name: 'Take $10.00' }).waitFor();
+      return (await server.read(`/v1/holds?event=${event.id}&status=active`)).data[0];
+    };
+    const confirm = page.getByRole('button', { name: 'Confirm the sale' });
+    const alert = (text) => page.getByRole('alert').filter({ hasText: text }).waitFor();
+    const evicted = await hold('S-A-1');
+    assert.equal((await server.post(`/v1/holds/${evicted.id}/evict`, {})).status, 200);
+    await confirm.click();
+    await page.getByRole('heading', { name: 'Choose places' }).waitFor();
+    await alert('It was given back; hold the seats again.');
+    const { id } = await hold('S-A-2');
+    await page.route('**/confirm', async (route) => { await route.fetch(); await route.abort(); });
+    await confirm.click();
+    await alert('The server cannot be reached.');
+    let asked = 0;
+    await page.route(`**/v1/holds/${id}`, (route) => { asked += 1; return route.abort(); });
+    await page.evaluate((ms) => { // the hold's time is over, for this page
+      const now = Date.now.bind(Date);
+      Date.now = () => now() + ms;
+    }, 600_000);
+    await until('the page asks what became of it', () => asked > 0);
+    await sleep(1000);
+    assert.ok(asked < 10, `the counter and its map do not ask again and again, but ${asked} times in a second`);
+    await page.unroute(`**/v1/holds/${id}`);
+    await page.getByRole('heading', { name: 'Sold' }).waitFor();
+    await page.getByText((await server.read(`/v1/bookings?event=${event.id}`)).data[0].number).waitFor();
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+  });
 });

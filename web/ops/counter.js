@@ -16,6 +16,8 @@ import { minorUnits } from './formats.js';
 
 const TICK_MS = 250;
 const AFTER_EXPIRY_MS = 1000; // the server ends a hold a moment after its time
+const ASK_AGAIN_MS = 5000;
+const GONE = [404, 409, 410, 422]; // statuses of refusals after which the hold may not be what the counter thinks
 
 const path = (...segments) => `/v1/${segments.map(encodeURIComponent).join('/')}`;
 const sum = (amounts) => amounts.reduce((total, amount) => total + amount, 0);
@@ -33,6 +35,7 @@ export function counter(context, id) {
   let isBusy = false;
   let isStopped = false;
   let attempt = null; // to hold: the key and the body of the last request that was not granted
+  let askedAt = -Infinity; // when the server was last asked what became of a hold whose time is over
   const typeOfSeat = new Map(); // seat -> type, as it was chosen
   const inArea = new Map(); // area -> Map of type to number; without types, the type is null
 
@@ -208,21 +211,47 @@ export function counter(context, id) {
   const placeList = (sale) => h('ul', { class: 'cart', 'aria-label': t('places') }, placeLines(sale).map(([place, type, amount]) => h('li', {},
     h('span', { class: 'place' }, [place, type].filter(Boolean).join(', ')), amount !== null && h('span', { class: 'number' }, money(amount)))));
 
+  // Asks what became of the hold: it goes on, it was sold after all, or it is gone.  Resolves to its status.
+  async function judge() {
+    const sale = sales.get(id);
+    try {
+      const hold = await call('GET', path('holds', sale.hold.id));
+      if (hold.status === 'active') sales.set(id, { ...sale, hold });
+      else if (hold.status === 'confirmed') finish(await call('GET', path('bookings', hold.booking)));
+      else forget();
+      return hold.status;
+    } catch (error) {
+      if (error.status === 404) forget();
+      throw error;
+    }
+  }
+
+  // A request about the hold failed: that stands, unless the sale was made by an earlier one.
+  async function refused(error) {
+    if (!GONE.includes(error.status) || await judge() !== 'confirmed') throw error;
+  }
+
   const release = () => perform(async () => {
     const { hold: held } = sales.get(id);
-    await call('DELETE', path('holds', held.id));
+    try { await call('DELETE', path('holds', held.id)); } catch (error) { return refused(error); }
     forget();
-    context.tell(t('gaveBack'));
+    return context.tell(t('gaveBack'));
   });
+
+  function finish(booking) {
+    sales.set(id, { booking });
+    map.forget();
+    step = 'sold';
+  }
 
   function confirm(reference) {
     return perform(async () => {
-      const { hold: held, key = newKey() } = sales.get(id);
-      sales.set(id, { hold: held, key }); // a repeat after a lost answer is the same sale
-      const booking = await call('POST', path('holds', held.id, 'confirm'), { key, body: { fence: held.fence, ...(reference ? { reference } : {}) } });
-      sales.set(id, { booking });
-      map.forget();
-      step = 'sold';
+      const { hold: held, tried } = sales.get(id);
+      const key = tried?.reference === reference ? tried.key : newKey(); // a repeat after a lost answer is the same sale
+      sales.set(id, { hold: held, tried: { key, reference } });
+      try {
+        finish(await call('POST', path('holds', held.id, 'confirm'), { key, body: { fence: held.fence, ...(reference ? { reference } : {}) } }));
+      } catch (error) { await refused(error); }
     });
   }
 
@@ -291,11 +320,10 @@ export function counter(context, id) {
     const ms = Date.parse(now.expires_at) - context.now();
     const left = desk.querySelector('.left');
     if (left && left.textContent !== countdown(ms)) left.textContent = countdown(ms);
-    if (ms > -AFTER_EXPIRY_MS) return;
+    if (ms > -AFTER_EXPIRY_MS || performance.now() - askedAt < ASK_AGAIN_MS) return;
+    askedAt = performance.now();
     perform(async () => {
-      const hold = await call('GET', path('holds', now.id));
-      if (hold.status === 'active') return void sales.set(id, { ...sales.get(id), hold });
-      forget();
+      if (['active', 'confirmed'].includes(await judge())) return;
       throw Object.assign(new Error(t('timeOver')), { name: 'Refusal' });
     });
   }

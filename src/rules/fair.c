@@ -17,8 +17,18 @@ struct fair_entry {
     struct table_node node; /* in fair.entries, by key */
     struct heap_node turn;  /* in its queue while it waits */
     struct fair_queue *queue;
-    int64_t key;
+    int64_t key, rank; /* rank: of an entry of fair_entry */
+    uint8_t status;    /* likewise, and where the replay begins */
+    bool is_undone;    /* a row says what it was where the replay begins */
+    bool is_moved;     /* a row has moved it to the front, so its rank before is not known */
     bool was_offered;
+};
+
+/* What the rows that fair_undo was given have told. */
+struct fair_undone {
+    bool event, pause;   /* a row was about the event's status, or about a pause */
+    int64_t changed_seq; /* of the last row that changed terms */
+    uint8_t *seats;      /* one bit per seat: a row was about it */
 };
 
 const char *unfair_text(enum unfair_kind kind)
@@ -33,12 +43,31 @@ const char *unfair_text(enum unfair_kind kind)
 
 /* ---- life ---- */
 
+static void begin_with(struct fair *f, struct event *e)
+{
+    *f = (struct fair){.event = e, .turns_max = WAIT_TURNS_MAX, .offers_at = INT64_MIN};
+    f->moving_places = hf_alloc((e->def->areas.n + 1) * sizeof *f->moving_places);
+}
+
 void fair_init(struct fair *f, struct event_def *def)
 {
-    const struct clock_row clock = {.event = def->id.key};
-    *f = (struct fair){.turns_max = WAIT_TURNS_MAX, .offers_at = INT64_MIN};
-    f->event = event_new(def, &clock);
-    f->moving_places = hf_alloc((def->areas.n + 1) * sizeof *f->moving_places);
+    begin_with(f, event_new(def, &(struct clock_row){.event = def->id.key}));
+}
+
+void fair_load(struct fair *f, struct event *e)
+{
+    begin_with(f, e);
+    f->undone = hf_alloc(sizeof *f->undone);
+    f->undone->seats = hf_alloc(e->def->n_seats / 8 + 1);
+    f->paused = e->terms->wait_paused;
+}
+
+static void drop_undone(struct fair *f)
+{
+    if (f->undone)
+        free(f->undone->seats);
+    free(f->undone);
+    f->undone = NULL;
 }
 
 void fair_close(struct fair *f)
@@ -53,6 +82,7 @@ void fair_close(struct fair *f)
     vec_close(&f->untried);
     vec_close(&f->moving);
     free(f->moving_places);
+    drop_undone(f);
     event_free(f->event);
     *f = (struct fair){0};
 }
@@ -94,14 +124,36 @@ static bool is_sound(const struct event_def *def, const struct wait_wish *wish)
            wish->tier < (int64_t)def->sections.n && wish->category <= event_def_categories(def);
 }
 
+/* Returns NULL if the wish is not sound, or the entry is known. */
+static struct fair_entry *add_entry(struct fair *f, int64_t key, const struct wait_wish *wish)
+{
+    if (!is_sound(f->event->def, wish) || find_entry(f, key))
+        return NULL;
+    struct fair_entry *x = hf_alloc(sizeof *x);
+    x->key = key;
+    x->queue = queue_of(f, wish);
+    table_add(&f->entries, &x->node, hash_int((uint64_t)key));
+    return x;
+}
+
 void fair_wish(struct fair *f, int64_t entry, const struct wait_wish *wish)
 {
-    if (!is_sound(f->event->def, wish) || find_entry(f, entry))
+    (void)add_entry(f, entry, wish);
+}
+
+void fair_entry(struct fair *f, const struct wait_row *row)
+{
+    struct fair_entry *x = add_entry(f, row->id.key, &row->wish);
+    if (!x)
         return;
-    struct fair_entry *x = hf_alloc(sizeof *x);
-    x->key = entry;
-    x->queue = queue_of(f, wish);
-    table_add(&f->entries, &x->node, hash_int((uint64_t)entry));
+    x->status = (uint8_t)row->status;
+    x->rank = row->rank;
+}
+
+/* By the fence that it drew, which is the order of the numbers, unless it was moved to the front. */
+static int64_t rank_of(const struct fair_entry *x)
+{
+    return x->rank < 0 ? x->rank : HOLD_FIRST_FENCE(x->key);
 }
 
 static struct fair_entry *first_of(const struct fair_queue *q)
@@ -180,7 +232,7 @@ static bool offers(const struct fair *f)
 /* The entry that is to be offered what is free now; 0: none, or the row is not judged. */
 static int64_t entry_passed(struct fair *f, int64_t seq)
 {
-    if (seq <= f->judged_after || !f->n_waiting || !offers(f))
+    if (seq <= f->judged_after || f->is_partial || !f->n_waiting || !offers(f))
         return 0;
     f->judged++;
     const struct fair_entry *x = first_fitting(f);
@@ -282,6 +334,61 @@ static void free_moving(struct fair *f)
     }
 }
 
+/* ---- beginning within the log ---- */
+
+/* A place, an entry and the event were what their first row behind the beginning says they had been
+ * before, or else what they are now. */
+void fair_undo(struct fair *f, const struct audit_row *row)
+{
+    struct fair_undone *u = f->undone;
+    struct fair_entry *x = NULL;
+    if (row->object == AUDIT_SEAT && row->item >= 0 && row->item < f->event->def->n_seats) {
+        uint8_t *byte = &u->seats[row->item / 8], bit = (uint8_t)(1 << row->item % 8);
+        if (!(*byte & bit))
+            event_load_seat(f->event, (uint32_t)row->item, (enum seat_status)row->from, 0);
+        *byte |= bit;
+    } else if (row->object == AUDIT_AREA && row->item >= 0 &&
+               row->item < (int64_t)f->event->def->areas.n) {
+        area_pass(&f->event->areas[row->item],
+                  &(struct area_passage){row->quantity, (enum seat_status)row->to,
+                                         (enum seat_status)row->from, row->channel});
+    } else if (row->object == AUDIT_EVENT) {
+        if (!u->event)
+            f->event->status_draft = (enum event_status)row->from;
+        if (!u->pause && (row->cause == CAUSE_PAUSE || row->cause == CAUSE_RESUME))
+            f->paused = row->cause == CAUSE_RESUME;
+        u->event = true;
+        u->pause |= row->cause == CAUSE_PAUSE || row->cause == CAUSE_RESUME;
+        u->changed_seq = row->cause == CAUSE_CHANGE ? row->seq : u->changed_seq;
+    } else if (row->object == AUDIT_WAIT && (x = find_entry(f, HOLD_KEY(row->event, row->fence)))) {
+        if (!x->is_undone)
+            x->status = (uint8_t)row->from;
+        x->is_undone = true;
+        x->is_moved |= row->cause == CAUSE_CHANGE && row->to == WAIT_WAITING;
+    }
+}
+
+/* An entry whose rank is not known is not looked at: it is as one without a wish. */
+static void place_entry(struct fair *f, struct fair_entry *x)
+{
+    x->was_offered = x->status != WAIT_NONE && x->status != WAIT_WAITING;
+    if (x->is_moved)
+        x->rank = 0;
+    if (x->status == WAIT_WAITING && !x->is_moved)
+        put_in(f, x, rank_of(x));
+}
+
+void fair_begin(struct fair *f, int64_t seq)
+{
+    for (struct table_node *x = table_first(&f->entries); x; x = table_after(&f->entries, x))
+        place_entry(f, (struct fair_entry *)x);
+    fair_terms(f, f->event->terms, f->undone->changed_seq ? f->undone->changed_seq : seq);
+    f->seq = seq;
+    f->is_partial = seq > 0;
+    f->frees = true;
+    drop_undone(f);
+}
+
 /* ---- rows ---- */
 
 static void replay_event(struct fair *f, const struct audit_row *row)
@@ -318,7 +425,7 @@ static void replay_offer(struct fair *f, const struct audit_row *row, struct fai
 {
     struct unfair what = {.seq = row->seq, .entry = f->entry, .hold = row->hold, .other = x->key};
     f->turns++;
-    if (row->hold == f->offered && f->entry && f->entry != x->key) {
+    if (row->hold == f->offered && f->entry && f->entry != x->key && x->turn.place) {
         what.kind = UNFAIR_ORDER;
         accuse(f, &what);
     }
@@ -349,7 +456,7 @@ static void replay_wait(struct fair *f, const struct audit_row *row)
     else if (row->cause == CAUSE_CHANGE)
         put_in(f, x, -row->seq);
     else if (!x->turn.place)
-        put_in(f, x, HOLD_FIRST_FENCE(x->key));
+        put_in(f, x, rank_of(x));
 }
 
 static void end_commit(struct fair *f, int64_t next_at)
@@ -365,7 +472,7 @@ static void end_commit(struct fair *f, int64_t next_at)
     if (!is_cut)
         f->may_be_off = f->is_off;
     f->turns = 0;
-    f->has_terms = false;
+    f->has_terms = f->is_partial = false;
 }
 
 /* Goes on to the terms that the event had after the last row. */
@@ -378,7 +485,7 @@ static void reach_terms(struct fair *f)
 void fair_row(struct fair *f, const struct audit_row *row)
 {
     reach_terms(f);
-    if (f->seq && row->at != f->at)
+    if (f->at && row->at != f->at)
         end_commit(f, row->at);
     f->at = row->at;
     switch (row->object) {
@@ -407,6 +514,6 @@ void fair_row(struct fair *f, const struct audit_row *row)
 void fair_end(struct fair *f, int64_t now)
 {
     reach_terms(f);
-    if (f->seq)
+    if (f->at)
         end_commit(f, now);
 }

@@ -74,6 +74,8 @@ struct fair {
     int64_t seq, at;              /* of the last row */
     int64_t changed_seq;          /* of the last row that changed terms */
     bool paused;
+    bool is_partial;            /* the commit may have begun before the first row */
+    struct fair_undone *undone; /* until fair_begin */
     /* Where the terms are not known: */
     bool is_off;       /* entries have ended because there is no list any more */
     bool may_be_off;   /* they may be about to */
@@ -94,6 +96,16 @@ struct fair {
  * `def` (numbered); def->status is that of the beginning. */
 void fair_init(struct fair *f, struct event_def *def);
 void fair_close(struct fair *f); /* accepts a zeroed struct */
+
+/* Begins within the log, in these steps: fair_load with the event as its last row has left it, which
+ * is taken over; fair_entry with every entry; fair_undo with every row behind a seq, in ascending
+ * order; fair_begin with that seq.  Then these rows are replayed.  The commit that they begin with
+ * may have begun before them, and is not judged. */
+void fair_load(struct fair *f, struct event *e);
+void fair_entry(struct fair *f, const struct wait_row *row);
+void fair_undo(struct fair *f, const struct audit_row *row);
+void fair_begin(struct fair *f, int64_t seq);
+
 /* Tells what an entry wants, before its first row is replayed. */
 void fair_wish(struct fair *f, int64_t entry, const struct wait_wish *wish);
 /* Tells the terms that the event had after the row `seq`, until the next row that changes them; 0:

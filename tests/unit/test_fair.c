@@ -7,9 +7,14 @@
 #define SEATS 4
 #define FLOOR_PLACES 3
 #define NO_AREA (-1)
+#define ROWS_MAX 200
+#define ENTRIES_MAX 10
 
 static struct fair fair;
 static int64_t seq, at, fence;
+static struct audit_row rows[ROWS_MAX]; /* all of the log */
+static struct wait_row entries[ENTRIES_MAX];
+static size_t n_entries;
 static int64_t sold[SEATS + FLOOR_PLACES]; /* the hold that has it */
 
 static struct event_def *sale_def(void)
@@ -35,6 +40,8 @@ static void log_row(struct audit_row row)
     row.event = 1;
     row.seq = ++seq;
     row.at = at;
+    assert_true(seq <= ROWS_MAX);
+    rows[seq - 1] = row;
     fair_row(&fair, &row);
 }
 
@@ -108,6 +115,9 @@ static int64_t join(int32_t area, uint32_t quantity)
     const struct wait_wish wish = {
         .section = -1, .tier = -1, .area = area, .quantity = quantity, .adjacent = 1};
     fair_wish(&fair, entry, &wish);
+    entries[n_entries] =
+        (struct wait_row){.id.key = entry, .rank = (int64_t)n_entries + 1, .wish = wish};
+    n_entries++;
     log_wait(entry, CAUSE_CREATE, WAIT_NONE, WAIT_WAITING, 0);
     commit();
     return entry;
@@ -129,6 +139,7 @@ static void begin(bool terms_known)
     if (terms_known)
         fair_terms(&fair, &def->terms, 0);
     seq = fence = 0;
+    n_entries = 0;
     at = T0_MS;
     for (uint32_t i = 0; i < SEATS + FLOOR_PLACES; i++)
         take(i);
@@ -147,6 +158,68 @@ static int teardown(void **state)
     (void)state;
     fair_close(&fair);
     return 0;
+}
+
+/* The event as the log has left it. */
+static struct event *event_as_logged(void)
+{
+    struct clock_row clock = {.event = 1, .seq = seq};
+    struct event *e = event_new(sale_def(), &clock);
+    for (uint32_t i = 0; i < SEATS; i++)
+        event_load_seat(e, i, (enum seat_status)fair.event->seats[i].status, 0);
+    const struct area *area = &fair.event->areas[0];
+    event_load_area(e, 0, area->held, area->booked, &area->blocks);
+    e->status_draft = fair.event->status_draft;
+    struct event_terms terms;
+    event_terms_copy(fair.n_terms ? &fair.terms.v[fair.n_terms - 1].terms : e->terms, &terms);
+    terms.wait_paused = fair.paused;
+    event_set_terms(e, event_terms_new(&terms));
+    return e;
+}
+
+/* An entry as the log has left it. */
+static struct wait_row entry_as_logged(size_t i)
+{
+    struct wait_row entry = entries[i];
+    for (int64_t k = 0; k < seq; k++) {
+        if (rows[k].object != AUDIT_WAIT || rows[k].fence != HOLD_FIRST_FENCE(entry.id.key))
+            continue;
+        entry.status = (enum wait_status)rows[k].to;
+        if (rows[k].cause == CAUSE_CHANGE && rows[k].to == WAIT_WAITING)
+            entry.rank = -rows[k].seq;
+    }
+    return entry;
+}
+
+/* Judges the log once more, from each of its commits on, and finds what `fair` found behind it. */
+static void is_found_from_every_commit(void)
+{
+    for (int64_t begin = 0; begin < seq; begin++) {
+        struct fair later;
+        if (begin && rows[begin].at == rows[begin - 1].at)
+            continue;
+        fair_load(&later, event_as_logged());
+        for (size_t i = 0; i < n_entries; i++) {
+            const struct wait_row entry = entry_as_logged(i);
+            fair_entry(&later, &entry);
+        }
+        for (int64_t k = begin; k < seq; k++)
+            fair_undo(&later, &rows[k]);
+        fair_begin(&later, begin);
+        for (int64_t k = begin; k < seq; k++)
+            fair_row(&later, &rows[k]);
+        fair_end(&later, at + 1000);
+        bool is_behind =
+            fair.n && (!begin || fair.list[0].kind == UNFAIR_TWICE || /* needs no other row */
+                       rows[begin].at < rows[fair.list[0].seq - 1].at);
+        assert_int_equal(later.n, is_behind ? fair.n : 0);
+        if (later.n)
+            assert_memory_equal(later.list, fair.list, sizeof *later.list);
+        for (uint32_t i = 0; i < SEATS; i++)
+            assert_int_equal(later.event->seats[i].status, fair.event->seats[i].status);
+        assert_int_equal(later.event->areas[0].held, fair.event->areas[0].held);
+        fair_close(&later);
+    }
 }
 
 static void is_fair(void)
@@ -453,6 +526,35 @@ static void entries_without_a_wish_are_not_looked_at(void **state)
     is_fair();
 }
 
+/* What has been pruned of a log is not replayed: the judge begins behind it. */
+static void a_judge_may_begin_within_the_log(void **state)
+{
+    (void)state;
+    void (*const fair_logs[])(void **) = {a_place_that_is_offered_in_the_same_commit_is_fair,
+                                          a_wish_that_does_not_fit_is_passed_over,
+                                          entries_that_have_ended_want_nothing,
+                                          a_place_that_a_change_gives_back_is_free_after_it,
+                                          places_that_are_booked_as_one_are_not_free_on_the_way,
+                                          nothing_is_owed_while_the_event_offers_nothing};
+    void (*const unfair_logs[])(void **) = {a_hold_that_takes_what_an_entry_waits_for_is_named,
+                                            so_is_an_offer_to_a_later_entry, so_is_a_second_offer,
+                                            a_change_that_takes_what_an_entry_waits_for_is_named,
+                                            what_is_free_when_the_list_goes_on_is_owed};
+    for (size_t i = 0; i < sizeof fair_logs / sizeof *fair_logs; i++) {
+        begin(true);
+        fair_logs[i](NULL);
+        is_found_from_every_commit();
+    }
+    for (size_t i = 0; i < sizeof unfair_logs / sizeof *unfair_logs; i++) {
+        begin(true);
+        unfair_logs[i](NULL);
+        is_found_from_every_commit();
+    }
+    begin(true);
+    an_entry_that_was_moved_to_the_front_is_first(NULL);
+    is_found_from_every_commit();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +579,7 @@ int main(void)
         CLAIM(where_the_terms_are_not_known_sales_speak_for_themselves),
         CLAIM(a_list_that_may_be_off_owes_nothing),
         CLAIM(entries_without_a_wish_are_not_looked_at),
+        CLAIM(a_judge_may_begin_within_the_log),
     };
     return cmocka_run_group_tests_name("fair", tests, NULL, NULL);
 }

@@ -253,6 +253,20 @@ static void put_local_time(const char *name, const struct local_time *at, struct
                    at->ms ? clock_format_local(at->ms, at->offset_min, text) : 0);
 }
 
+static void put_waitlist(const struct event_terms *terms, struct buf *out)
+{
+    if (!terms->offer_ttl_ms) {
+        json_put_text(out, "waitlist", NULL);
+        return;
+    }
+    json_open(out, "waitlist", '{');
+    json_put_int(out, "offer_ttl_ms", terms->offer_ttl_ms);
+    json_put_int(out, "alive_ms", terms->wait_alive_ms);
+    json_put_int(out, "per_owner", terms->wait_per_owner);
+    json_put_bool(out, "paused", terms->wait_paused);
+    buf_char(out, '}');
+}
+
 /* What the event's admin may change. */
 static void put_terms(const struct event_terms *terms, struct buf *out)
 {
@@ -268,6 +282,7 @@ static void put_terms(const struct event_terms *terms, struct buf *out)
     json_put_int(out, "max_per_hold", terms->max_per_hold);
     json_put_int_or_null(out, "max_per_owner", terms->max_per_owner);
     json_put_text(out, "lone_seats", lone_seats_text(terms->lone_seats));
+    put_waitlist(terms, out);
     json_put_text(out, "image", terms->image);
     json_put_text(out, "description", terms->description);
     json_put_name(out, "metadata");

@@ -28,7 +28,7 @@ static const char usage[] =
     "  --starts-at TIME, --doors-at TIME, --timezone NAME, --metadata JSON,\n"
     "  --sales-open-at TIME, --sales-close-at TIME, --hold-ttl DURATION,\n"
     "  --hold-max DURATION, --max-per-hold N, --max-per-owner N,\n"
-    "  --lone-seats allow|hint|refuse\n"
+    "  --lone-seats allow|hint|refuse, --waitlist JSON\n"
     "                         create, set: as the API has them; in set, none removes a value\n"
     "  --price NAME=AMOUNT    create: of a category of the plan; set: of a category, section or\n"
     "                         area, from now on; may be repeated\n"
@@ -61,6 +61,7 @@ static const char usage[] =
         {"max-per-hold", PARAM_INTEGER, "max_per_hold", false, false},                             \
         {"max-per-owner", PARAM_INTEGER, "max_per_owner", false, true},                            \
         {"lone-seats", PARAM_TEXT, "lone_seats", false, false},                                    \
+        {"waitlist", PARAM_JSON, "waitlist", false, true},                                         \
         {"type", PARAM_TYPE, "types", false, false},                                               \
         {"type-price", PARAM_TYPE_PRICE, "types", false, false},                                   \
     {                                                                                              \

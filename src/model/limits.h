@@ -25,6 +25,7 @@
 
 #define OFFER_TTL_MS_MIN 1000
 #define OFFER_TTL_MS_SHORT 120000 /* the end of sales does not make an offer shorter than this */
+#define WAIT_ALIVE_MS_MIN 60000
 #define WAIT_ALIVE_MS_MAX ((int64_t)366 * 86400000)
 #define WAIT_PER_OWNER_MAX 100
 #define WAIT_METADATA_LEN_MAX 1024

@@ -100,7 +100,7 @@ const char *status_text(enum audit_object object, int status);
  *   INT     a number, or a time in milliseconds since 1970; 0: none
  *   LOCAL   a time with the offset that it was given with: when it is at the venue */
 /* clang-format off */
-#define EVENT_TERM_LIST(X) \
+#define EVENT_PLAIN_TERM_LIST(X) \
     X(name,           EVENT_NAME,           TEXT) \
     X(venue,          EVENT_VENUE,          TEXT) \
     X(venue_address,  EVENT_VENUE_ADDRESS,  TEXT) \
@@ -116,17 +116,21 @@ const char *status_text(enum audit_object object, int status);
     X(hold_max_ms,    EVENT_HOLD_MAX,       INT) \
     X(max_per_hold,   EVENT_MAX_PER_HOLD,   INT) \
     X(max_per_owner,  EVENT_MAX_PER_OWNER,  INT) /* places held and booked together; 0: any */ \
-    X(lone_seats,     EVENT_LONE_SEATS,     INT) /* enum lone_seats_rule */ \
+    X(lone_seats,     EVENT_LONE_SEATS,     INT) /* enum lone_seats_rule */
+/* Those of the waiting list, which requests and answers have in an object `waitlist`. */
+#define EVENT_WAIT_TERM_LIST(X) \
     X(offer_ttl_ms,   EVENT_OFFER_TTL,      INT) /* of the waiting list; 0: there is none */ \
     X(wait_alive_ms,  EVENT_WAIT_ALIVE,     INT) /* an entry that nobody reads for so long ends */ \
     X(wait_per_owner, EVENT_WAIT_PER_OWNER, INT) /* live entries of one owner */ \
     X(wait_paused,    EVENT_WAIT_PAUSED,    INT) /* 1: nothing is offered */
+#define EVENT_TERM_LIST(X) EVENT_PLAIN_TERM_LIST(X) EVENT_WAIT_TERM_LIST(X)
 /* clang-format on */
 
 /* Bits of event_change.given. */
 #define EVENT_FIELD_NUMBER(name, bit, kind) bit##_NUMBER,
 #define EVENT_FIELD_BIT(name, bit, kind) bit = 1 << bit##_NUMBER,
 enum { EVENT_TERM_LIST(EVENT_FIELD_NUMBER) EVENT_FIELDS_N };
+enum { EVENT_PLAIN_FIELDS_N = EVENT_OFFER_TTL_NUMBER };
 enum event_field { EVENT_TERM_LIST(EVENT_FIELD_BIT) EVENT_FIELDS_ALL = (1 << EVENT_FIELDS_N) - 1 };
 
 /* What becomes of a choice of seats that leaves a single one; see rules/lone.h. */

@@ -17,6 +17,9 @@
 #define HOLD_MAX_MS_MAX (7 * INT64_C(86400000))
 #define HOLD_MAX_MS_DEFAULT 1200000
 #define MAX_PER_HOLD_DEFAULT 10
+#define OFFER_TTL_MS_DEFAULT 600000
+#define WAIT_ALIVE_MS_DEFAULT (3 * INT64_C(86400000))
+#define WAIT_PER_OWNER_DEFAULT 1
 
 static bool read_currency(const struct fields *f, char out[4])
 {
@@ -108,9 +111,33 @@ static bool read_limits(const struct fields *f, struct event_terms *terms)
            read_lone_seats(f, &terms->lone_seats);
 }
 
+/* The object stands for the whole of the waiting list's terms: a member that is absent is the usual
+ * one, also where the event has another already.  Without the object, or with null, there is no
+ * list. */
+static bool read_waitlist(const struct fields *f, struct event_terms *terms)
+{
+    static const char *const known[] = {"offer_ttl_ms", "alive_ms", "per_owner", NULL};
+    const json_t *list = json_object_get(f->object, "waitlist");
+    if (!list || json_is_null(list))
+        return true;
+    if (!json_is_object(list))
+        return field_fail(f, "waitlist", "must be an object or null");
+    const struct fields w = {.object = list, .path = "waitlist.", .err = f->err};
+    terms->offer_ttl_ms = OFFER_TTL_MS_DEFAULT;
+    terms->wait_alive_ms = WAIT_ALIVE_MS_DEFAULT;
+    terms->wait_per_owner = WAIT_PER_OWNER_DEFAULT;
+    return fields_known(&w, known) &&
+           field_int(&w, "offer_ttl_ms", OPTIONAL, OFFER_TTL_MS_MIN, HOLD_TTL_MS_MAX,
+                     &terms->offer_ttl_ms) &&
+           field_int(&w, "alive_ms", OPTIONAL, WAIT_ALIVE_MS_MIN, WAIT_ALIVE_MS_MAX,
+                     &terms->wait_alive_ms) &&
+           field_int(&w, "per_owner", OPTIONAL, 1, WAIT_PER_OWNER_MAX, &terms->wait_per_owner);
+}
+
 static bool read_terms(const struct fields *f, struct event_terms *terms)
 {
-    return read_texts(f, OPTIONAL, terms) && read_times(f, terms) && read_limits(f, terms);
+    return read_texts(f, OPTIONAL, terms) && read_times(f, terms) && read_limits(f, terms) &&
+           read_waitlist(f, terms);
 }
 
 /* Where hold_max_ms is absent it follows hold_ttl_ms. */
@@ -120,7 +147,8 @@ static bool read_new_terms(struct reader *rd, const struct fields *f, struct eve
     terms->max_per_hold = MAX_PER_HOLD_DEFAULT;
     if ((!read_texts(f, REQUIRED, terms) && !complaint_kept(rd)) ||
         (!read_times(f, terms) && !complaint_kept(rd)) ||
-        (!read_limits(f, terms) && !complaint_kept(rd)))
+        (!read_limits(f, terms) && !complaint_kept(rd)) ||
+        (!read_waitlist(f, terms) && !complaint_kept(rd)))
         return false;
     if (has_complaints(rd))
         return true;
@@ -133,9 +161,9 @@ static bool read_new_terms(struct reader *rd, const struct fields *f, struct eve
     return !conflict;
 }
 
-/* In the order of the bits of enum event_field. */
+/* In the order of the bits of enum event_field, as far as a field has one of its own. */
 #define TERM_NAME(name, bit, kind) #name,
-#define TERMS_FIELDS EVENT_TERM_LIST(TERM_NAME)
+#define TERMS_FIELDS EVENT_PLAIN_TERM_LIST(TERM_NAME) "waitlist",
 
 /* A name may be that of a category and that of an area: then both get the price.  A null is the
  * price `none`, unless that is TYPE_PRICE_KEPT: then there must be a price. */
@@ -249,14 +277,27 @@ static bool read_new_types(const struct fields *f, struct event_def *def)
 
 /* ---- a change ---- */
 
+/* The bits of the fields that are given.  A list that is switched off is not paused any more. */
+static unsigned fields_given(const json_t *json, const char *const *names)
+{
+    const json_t *list = json_object_get(json, "waitlist");
+    unsigned given = 0;
+    for (size_t i = 0; i < EVENT_PLAIN_FIELDS_N; i++)
+        if (json_object_get(json, names[i]))
+            given |= 1u << i;
+    if (list)
+        given |= EVENT_OFFER_TTL | EVENT_WAIT_ALIVE | EVENT_WAIT_PER_OWNER;
+    if (json_is_null(list))
+        given |= EVENT_WAIT_PAUSED;
+    return given;
+}
+
 bool parse_event_change(const json_t *json, const struct event_def *def, struct event_change *ret,
                         struct hf_err *err)
 {
     static const char *const known[] = {TERMS_FIELDS "prices", "types", NULL};
     const struct fields f = {.object = json, .path = "", .err = err};
-    for (size_t i = 0; i < EVENT_FIELDS_N; i++)
-        if (json_object_get(json, known[i]))
-            ret->given |= 1u << i;
+    ret->given |= fields_given(json, known);
     if (!fields_known(&f, known) || !read_terms(&f, &ret->terms) ||
         !read_prices(&f, def, TYPE_PRICE_KEPT, ret) || !read_types(&f, def, ret))
         return false;

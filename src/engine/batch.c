@@ -479,7 +479,9 @@ static void tell_waits(struct worker *w)
     const struct ledger_batch *b = &w->decision.batch;
     VEC(struct wait_news) news = {0};
     for (size_t i = 0; config->waits_changed && i < b->waits.n; i++)
-        *vec_push(&news) = (struct wait_news){b->waits.v[i].entry, b->waits.v[i].to};
+        *vec_push(&news) = (struct wait_news){.entry = b->waits.v[i].entry,
+                                              .seq = b->waits.v[i].last_seq,
+                                              .status = b->waits.v[i].to};
     if (news.n)
         config->waits_changed(config->waits_context, news.v, news.n);
     vec_close(&news);

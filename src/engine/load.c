@@ -151,8 +151,9 @@ static void tell_waits(const struct worker *w, const struct event *e, const stru
     for (size_t i = 0; config->waits_changed && i < since->audit.n; i++) {
         const struct audit_row *row = &since->audit.v[i];
         if (row->object == AUDIT_WAIT && row->event == e->def->id.key && row->seq > after)
-            *vec_push(&news) =
-                (struct wait_news){HOLD_KEY(row->event, row->fence), (enum wait_status)row->to};
+            *vec_push(&news) = (struct wait_news){.entry = HOLD_KEY(row->event, row->fence),
+                                                  .seq = row->seq,
+                                                  .status = (enum wait_status)row->to};
     }
     if (news.n)
         config->waits_changed(config->waits_context, news.v, news.n);

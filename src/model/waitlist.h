@@ -112,7 +112,7 @@ struct wait_write {
 
 /* An entry that a commit has changed, for those who follow it. */
 struct wait_news {
-    int64_t entry;
+    int64_t entry, seq; /* of its row in the log */
     enum wait_status status;
 };
 

@@ -499,6 +499,7 @@ static void publish(struct worker *w, size_t n)
     for (size_t i = 0; e->has_others && i < d->batch.clocks.n; i++)
         follower_announce(e, view_event(w->view, d->batch.clocks.v[i].after.event));
     tell_waits(w);
+    engine_metrics_waits(&e->metrics, d->batch.waits.v, d->batch.waits.n);
     counter_add(e->metrics.holds_expired, d->expired);
     worker_note_holds(w);
     if (n)

@@ -27,6 +27,19 @@ static void register_sizes(struct engine_metrics *em, struct metrics *m, bool sh
                                         "What is free of the disk that has the database");
 }
 
+static void register_waits(struct engine_metrics *em, struct metrics *m)
+{
+    const char *entries = "holdfast_waitlist_entries", *offers = "holdfast_waitlist_offers_total";
+    const char *help = "Live entries of waiting lists in the view, by status";
+    em->waits_waiting = metrics_gauge(m, entries, "status=\"waiting\"", help);
+    em->waits_offered = metrics_gauge(m, entries, "status=\"offered\"", help);
+    help = "Offers of waiting lists, made and by what became of them";
+    em->offers_made = metrics_counter(m, offers, "result=\"made\"", help);
+    em->offers_accepted = metrics_counter(m, offers, "result=\"accepted\"", help);
+    em->offers_lapsed = metrics_counter(m, offers, "result=\"lapsed\"", help);
+    em->offers_left = metrics_counter(m, offers, "result=\"left\"", help);
+}
+
 void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool shared)
 {
     const char *name = "holdfast_hold_requests_total", *help = "Requests for a hold, by outcome";
@@ -44,6 +57,7 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
                                          "Time from queueing a hold to its answer", 1e-6,
                                          histogram_seconds, histogram_seconds_len);
     em->holds_active = metrics_gauge(m, "holdfast_holds_active", NULL, "Live holds in the view");
+    register_waits(em, m);
     em->events_loaded = metrics_gauge(m, "holdfast_events_loaded", NULL, "Events in memory");
     em->events_bytes =
         metrics_gauge(m, "holdfast_event_memory_bytes", NULL, "About what events in memory take");
@@ -90,6 +104,23 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
     em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
                                     "Times the ledger and the view disagreed; expected 0");
     register_sizes(em, m, shared);
+}
+
+void engine_metrics_waits(const struct engine_metrics *em, const struct wait_write *writes,
+                          size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (writes[i].from == WAIT_WAITING && writes[i].to == WAIT_OFFERED)
+            counter_add(em->offers_made, 1);
+        else if (writes[i].from != WAIT_OFFERED)
+            continue;
+        else if (writes[i].to == WAIT_ACCEPTED)
+            counter_add(em->offers_accepted, 1);
+        else if (writes[i].to == WAIT_LAPSED)
+            counter_add(em->offers_lapsed, 1);
+        else if (writes[i].to == WAIT_LEFT)
+            counter_add(em->offers_left, 1);
+    }
 }
 
 static enum hold_result result_of(enum verdict verdict)

@@ -32,6 +32,8 @@ struct engine_metrics {
     struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active;
+    struct gauge *waits_waiting, *waits_offered; /* entries of waiting lists in the view */
+    struct counter *offers_made, *offers_accepted, *offers_lapsed, *offers_left;
     struct gauge *events_loaded, *events_bytes;
     struct counter *events_left;
     struct gauge *queue_depth, *ledger_up, *gate_up; /* set when rendered; gate_up NULL: no gate */
@@ -44,6 +46,9 @@ struct engine_metrics {
 
 /* `shared`: the ledger is on another machine, whose disk this process cannot see. */
 void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool shared);
+/* Counts what a commit did to entries of waiting lists. */
+void engine_metrics_waits(const struct engine_metrics *em, const struct wait_write *writes,
+                          size_t n);
 /* Counts an answer of the worker; `waited_us` is how long the command took from queue to answer. */
 void engine_metrics_answered(const struct engine_metrics *em, const struct command *c,
                              int64_t waited_us);

@@ -167,4 +167,8 @@ void worker_note_holds(struct worker *w)
                           memory_order_relaxed);
     gauge_add(w->engine->metrics.holds_active, n - w->holds_shown);
     w->holds_shown = n;
+    struct wait_totals waits = view_waits_count(w->view);
+    gauge_add(w->engine->metrics.waits_waiting, waits.waiting - w->waits_shown.waiting);
+    gauge_add(w->engine->metrics.waits_offered, waits.offered - w->waits_shown.offered);
+    w->waits_shown = waits;
 }

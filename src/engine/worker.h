@@ -17,6 +17,7 @@
 #include "gate/gate.h"
 #include "ledger/ledger.h"
 #include "rules/decision.h"
+#include "view/view_waits.h"
 
 struct engine;
 
@@ -62,12 +63,13 @@ struct worker {
     struct idle idle;
     int64_t swept_wait; /* events up to this one have been looked at for people who wait; 0: none */
     int64_t next_sweep_us, next_probe_us, next_log_us;
-    size_t unlogged;              /* commands that failed since the log last said so */
-    bool failing;                 /* the ledger did not store what this worker last had for it */
-    int64_t noted_ms;             /* ledger time last written for its own sake */
-    _Atomic int64_t first_due_ms; /* when the next live hold runs out */
-    int64_t holds_shown;          /* by the metric */
-    _Atomic unsigned turns;       /* ended so far; it may wrap */
+    size_t unlogged;                /* commands that failed since the log last said so */
+    bool failing;                   /* the ledger did not store what this worker last had for it */
+    int64_t noted_ms;               /* ledger time last written for its own sake */
+    _Atomic int64_t first_due_ms;   /* when the next live hold runs out */
+    int64_t holds_shown;            /* by the metric */
+    struct wait_totals waits_shown; /* likewise */
+    _Atomic unsigned turns;         /* ended so far; it may wrap */
 };
 
 /* `ledger` must be open; `gate` may be NULL.  The worker closes both. */

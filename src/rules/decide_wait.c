@@ -462,6 +462,12 @@ enum verdict decide_wait_change(struct decision *d, struct event *e, struct wait
     op->wait.rank = x->rank;
     op->wait.read_at = x->read_at;
     op->wait.last_seq = x->last_seq;
+    if (!wait_is_live(op->wait.status)) {
+        op->wait.ended_at = d->now;
+        op->wait.reason = op->wait.status != WAIT_ENDED ? WAIT_REASON_NONE
+                          : op->kind == WAIT_IS_ERASED  ? WAIT_REASON_ERASED
+                                                        : WAIT_REASON_EVICTED;
+    }
     return verdict;
 }
 

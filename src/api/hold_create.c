@@ -51,7 +51,7 @@ static bool read_request(struct call *c)
 
 /* ---- what it names ---- */
 
-static int64_t count_places(const struct hold_body *body)
+int64_t hold_body_places(const struct hold_body *body)
 {
     int64_t n = (int64_t)body->n_seats + body->best_quantity;
     for (size_t i = 0; i < body->n_areas; i++)
@@ -64,7 +64,7 @@ static int64_t count_places(const struct hold_body *body)
 static struct event *find_event(struct call *c)
 {
     const struct hold_body *body = &c->hold;
-    int64_t n_places = count_places(body);
+    int64_t n_places = hold_body_places(body);
     if (n_places > HOLD_PLACES_MAX) {
         refuse_too_many(c, HOLD_PLACES_MAX);
         return NULL;
@@ -82,50 +82,41 @@ static struct event *find_event(struct call *c)
     return hold_ttl_fits(c, body->ttl_ms, e) ? e : NULL;
 }
 
-/* Returns false if the call has been refused, or its key is being looked up. */
-static bool find_areas(struct call *c, const struct event *e, struct hold_create *op)
+bool hold_areas_find(struct call *c, const struct event *e)
 {
     const struct hold_body *body = &c->hold;
     if (!body->n_areas)
         return true;
     free(c->places.areas_heap); /* of an earlier run */
     c->places.areas_heap = hf_alloc(body->n_areas * sizeof *c->places.areas_heap);
-    if (!area_names_find(c, e, body->areas, body->n_areas, c->places.areas_heap))
-        return false;
-    op->areas = c->places.areas_heap;
-    op->n_areas = (uint32_t)body->n_areas;
-    return true;
+    return area_names_find(c, e, body->areas, body->n_areas, c->places.areas_heap);
 }
 
-static bool has_tier(const struct event *e, const struct text *tier)
+int32_t hold_tier_find(const struct event *e, const struct text *tier)
 {
     for (size_t i = 0; i < e->def->sections.n; i++) {
         const char *name = e->def->sections.v[i].tier;
         if (name && strlen(name) == tier->len && memcmp(name, tier->data, tier->len) == 0)
-            return true;
+            return (int32_t)i;
     }
-    return false;
+    return -1;
 }
 
-/* Returns false if the call has been refused, or its key is being looked up. */
-static bool find_best(struct call *c, const struct event *e, struct hold_create *op)
+bool hold_best_find(struct call *c, const struct event *e, struct best_want *ret)
 {
     const struct hold_body *body = &c->hold;
-    if (!body->best_quantity)
-        return true;
-    op->best = (struct best_want){.quantity = (uint32_t)body->best_quantity,
-                                  .section = -1,
-                                  .accessible = body->best_accessible,
-                                  .tier = body->best_tier.data,
-                                  .tier_len = body->best_tier.len,
-                                  .adjacent = !body->best_split};
+    *ret = (struct best_want){.quantity = (uint32_t)body->best_quantity,
+                              .section = -1,
+                              .accessible = body->best_accessible,
+                              .tier = body->best_tier.data,
+                              .tier_len = body->best_tier.len,
+                              .adjacent = !body->best_split};
     const struct text *section = &body->best_section;
-    if (section->data &&
-        (op->best.section = event_section_find(e, section->data, section->len)) < 0) {
+    if (section->data && (ret->section = event_section_find(e, section->data, section->len)) < 0) {
         refuse_no_such_place(c, "section", section);
         return false;
     }
-    if (body->best_tier.data && !has_tier(e, &body->best_tier)) {
+    if (body->best_tier.data && hold_tier_find(e, &body->best_tier) < 0) {
         refuse_no_such_place(c, "tier", &body->best_tier);
         return false;
     }
@@ -135,7 +126,17 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
         refuse_no_such_place(c, "category", category);
         return false;
     }
-    op->best.category = (uint32_t)(found + 1);
+    ret->category = (uint32_t)(found + 1);
+    return true;
+}
+
+/* Returns false if the call has been refused, or its key is being looked up. */
+static bool find_best(struct call *c, const struct event *e, struct hold_create *op)
+{
+    if (!c->hold.best_quantity)
+        return true;
+    if (!hold_best_find(c, e, &op->best))
+        return false;
     call_seat_room(c, op->best.quantity);
     op->seats = c->places.seats;
     op->shortage.taken = c->places.taken;
@@ -177,8 +178,10 @@ static bool find_places(struct call *c, struct event *e)
                                .types = body->types.runs.v,
                                .n_types = (uint32_t)body->types.runs.n,
                                .shortage = {.taken = c->places.taken}};
-    if (!find_areas(c, e, op) || !find_best(c, e, op))
+    if (!hold_areas_find(c, e) || !find_best(c, e, op))
         return false;
+    op->areas = c->places.areas_heap;
+    op->n_areas = (uint32_t)body->n_areas;
     find_channel(c, e, op);
     c->command.kind = CMD_HOLD_CREATE;
     c->command.event = e;

@@ -178,29 +178,52 @@ static bool read_seller_fields(const struct fields *f, struct hold_body *ret)
     return true;
 }
 
-static bool read_body(const struct fields *f, struct hold_body *ret)
+/* What the bodies of holds and of waiting lists have in common. */
+static bool read_who_and_where(const struct fields *f, struct hold_body *ret)
 {
-    static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
-                                        "best_available", "areas", "metadata", "channel",
-                                        "resume",         "types", NULL};
-    if (!fields_known(f, known) ||
-        !field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
+    if (!field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
         !read_places(f, ret) ||
         !field_text(f, "owner", NULLABLE, 0, HOLD_OWNER_CHARS_MAX, &ret->owner.data,
                     &ret->owner.len) ||
-        !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &ret->ttl_ms) ||
-        !field_metadata(f, "metadata", &ret->metadata_heap) || !read_seller_fields(f, ret))
+        !field_metadata(f, "metadata", &ret->metadata_heap))
         return false;
-    if (!ret->n_seats && !ret->best_quantity && !ret->n_areas)
-        return field_fail(f, "seats", "is required, or best_available, or areas");
     if (ret->metadata_heap)
         ret->metadata =
             (struct text){.data = ret->metadata_heap, .len = strlen(ret->metadata_heap)};
     return true;
 }
 
-bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json,
-                struct hf_err *err)
+static bool read_hold(const struct fields *f, struct hold_body *ret)
+{
+    static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
+                                        "best_available", "areas", "metadata", "channel",
+                                        "resume",         "types", NULL};
+    if (!fields_known(f, known) || !read_who_and_where(f, ret) ||
+        !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &ret->ttl_ms) ||
+        !read_seller_fields(f, ret))
+        return false;
+    return ret->n_seats || ret->best_quantity || ret->n_areas ||
+           field_fail(f, "seats", "is required, or best_available, or areas");
+}
+
+static bool read_wait(const struct fields *f, struct hold_body *ret)
+{
+    static const char *const known[] = {"event", "best_available", "areas", "owner",
+                                        "until", "metadata",       NULL};
+    if (!fields_known(f, known) || !read_who_and_where(f, ret) ||
+        !field_time(f, "until", &ret->until))
+        return false;
+    if ((ret->best_quantity > 0) == (ret->n_areas > 0))
+        return field_fail(f, "best_available", "is required, or areas; give one of the two");
+    if (ret->n_areas > 1)
+        return field_fail(f, "areas", "must name one area; wait for each with an entry of its own");
+    return ret->metadata.len <= WAIT_METADATA_LEN_MAX ||
+           field_fail(f, "metadata", "must have at most 1024 bytes of JSON");
+}
+
+static bool parse_with(bool (*read_body)(const struct fields *f, struct hold_body *ret),
+                       const struct buf *body, struct hold_body *ret, json_t **ret_json,
+                       struct hf_err *err)
 {
     json_t *json = parse_body(body, false, err);
     if (!json)
@@ -217,6 +240,18 @@ bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json
         ret->seats = ret->seats_inline;
     *ret_json = json;
     return true;
+}
+
+bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json,
+                struct hf_err *err)
+{
+    return parse_with(read_hold, body, ret, ret_json, err);
+}
+
+bool wait_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json,
+                struct hf_err *err)
+{
+    return parse_with(read_wait, body, ret, ret_json, err);
 }
 
 void hold_body_close(struct hold_body *body)

@@ -1,4 +1,4 @@
-/* The body of a POST /v1/holds, and two readers of it.  hold_parse reads any body: with jansson,
+/* The body of a POST /v1/holds or /v1/waitlist, and the readers of them.  hold_parse reads any body: with jansson,
  * strictly, with a reason for every refusal.  hold_scan reads the plainest bodies, which are nearly
  * all, with the same result and a fifth less CPU for the whole request.  No state; any thread. */
 #ifndef HF_API_HOLD_PARSE_H
@@ -28,6 +28,7 @@ struct hold_body {
     bool resume;
     struct text metadata;  /* compact JSON */
     int64_t ttl_ms;        /* 0: not given */
+    int64_t until;         /* of POST /v1/waitlist; 0: not given */
     int64_t best_quantity; /* 0: best_available was not given */
     struct text best_section, best_tier, best_category;
     bool best_split; /* "adjacent": false */
@@ -53,6 +54,10 @@ bool hold_scan(const struct buf *body, struct hold_body *ret);
 /* Reads any body; `ret` points into *ret_json.  On failure `err` says what is wrong, as in parse.h.
  */
 HF_MUST_USE bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json,
+                            struct hf_err *err);
+
+/* The same for the body of a POST /v1/waitlist, which names best_available or places of one area. */
+HF_MUST_USE bool wait_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json,
                             struct hf_err *err);
 
 void hold_body_close(struct hold_body *body); /* accepts a zeroed struct */

@@ -38,6 +38,14 @@ void events_stream(struct request *r);
 extern const struct stream_source api_streams;
 /* hold_create.c */
 void holds_create(struct request *r);
+/* What a body that was read into c->hold names; POST /v1/waitlist has the same.  How many places: */
+int64_t hold_body_places(const struct hold_body *body);
+/* The index of the first section of the tier, or -1. */
+int32_t hold_tier_find(const struct event *e, const struct text *tier);
+/* Find the areas, into c->places.areas_heap, and what best_available says.  Return false if the call
+ * has been refused, or its key is being looked up. */
+HF_MUST_USE bool hold_areas_find(struct call *c, const struct event *e);
+HF_MUST_USE bool hold_best_find(struct call *c, const struct event *e, struct best_want *ret);
 /* holds.c */
 void holds_list(struct request *r);
 void holds_get(struct request *r);

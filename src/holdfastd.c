@@ -59,6 +59,7 @@ struct program {
     struct server *server;
     struct metrics *metrics;
     struct samples *samples;
+    struct wait_topics *wait_topics;
     struct access access;
     struct cors cors;
     struct hosts hosts;
@@ -273,6 +274,7 @@ static void start_engine(struct program *p, const struct options *o)
 {
     char url[PATH_MAX + 32], shown[PATH_MAX + 32];
     struct hf_err err = {0};
+    p->wait_topics = api_wait_topics_new(&clock_system);
     if (!o->ledger)
         (void)snprintf(url, sizeof url, "sqlite:%s/holdfast.db", o->data);
     const struct engine_config config = {
@@ -294,6 +296,8 @@ static void start_engine(struct program *p, const struct options *o)
         .notices = p->payments.notices,
         .jobs_made = checkout_jobs_made,
         .jobs_context = p->payments.checkout,
+        .waits_changed = api_waits_changed,
+        .waits_context = p->wait_topics,
         .hands_jobs_over = checkout_takes_at_once(p->payments.checkout),
     };
     enum hf_status status = engine_start(&config, &p->engine, &err);
@@ -339,6 +343,7 @@ static void start_server(struct program *p, const struct options *o, int listen_
         .checkout = p->payments.checkout,
         .metrics = p->metrics,
         .samples = p->samples,
+        .wait_topics = p->wait_topics,
         .clock = &clock_system,
         .has_pages = option_is_on(o->pages, "pages"),
         .branded = p->brand ? brand_files(p->brand) : NULL,
@@ -411,6 +416,7 @@ static void stop(struct program *p)
     locks_stop(&p->locks);
     payments_stop(&p->payments);
     engine_stop(p->engine);
+    api_wait_topics_free(p->wait_topics);
     samples_free(p->samples);
     metrics_free(p->metrics);
     cors_close(&p->cors);

@@ -27,6 +27,8 @@ static const struct shortage *shortage_of(const struct command *command)
         return &command->confirm.shortage;
     case CMD_BOOKING_CREATE:
         return &command->booking_create->shortage;
+    case CMD_WAIT_JOIN:
+        return &command->wait_join.shortage;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:
         return &command->block.shortage;
@@ -127,6 +129,7 @@ static const char *conflict_of(const struct command *command)
     return command->kind == CMD_EVENT_CHANGE     ? command->event_change.conflict
            : command->kind == CMD_HOLD_CHANGE    ? command->change.conflict
            : command->kind == CMD_BOOKING_CREATE ? command->booking_create->conflict
+           : command->kind == CMD_WAIT_JOIN      ? command->wait_join.conflict
            : command->kind == CMD_SEAT_GET || command->kind == CMD_MAP_PAST
                ? "at is too long ago: rows of the event's log that it needs were pruned"
                : NULL;
@@ -147,6 +150,8 @@ static void answer_unknown(struct call *c)
     problem_open(&c->http, problem_of(VERDICT_OUTCOME_UNKNOWN), NULL);
     if (id.key > 0)
         json_put_id(&c->http.out, "hold", "hold_", &id);
+    if (c->command.kind == CMD_WAIT_JOIN && c->command.wait_join.wait.id.key > 0)
+        json_put_id(&c->http.out, "entry", "wait_", &c->command.wait_join.wait.id);
     problem_close(&c->http);
 }
 
@@ -248,6 +253,13 @@ void call_answer(struct request *r)
     case VERDICT_TOO_MANY_HOLDS:
         answer_limit(c, "An address may hold %lld places, an IPv6 /48 eight times as many; release "
                         "a hold, buy, or wait for one to end.");
+        break;
+    case VERDICT_ALREADY_WAITING:
+        answer_limit(c, "An owner may have at most %lld live entries of this waiting list.");
+        break;
+    case VERDICT_TOO_MANY_WAITS:
+        answer_limit(c, "An address may have %lld live entries of this list, an IPv6 /48 eight "
+                        "times as many; leave with one of them.");
         break;
     case VERDICT_INVALID_REQUEST:
         call_invalid(c, conflict_of(command) ? conflict_of(command) : "the request is not valid");

@@ -21,6 +21,7 @@ struct cell;
 struct checkout;
 struct checkout_config;
 struct static_file;
+struct wait_topics;
 
 struct api {
     struct engine *engine;
@@ -30,6 +31,7 @@ struct api {
     const struct static_file *branded; /* pages with a brand, and its files; NULL: there is none */
     unsigned stream_port;              /* where streams alone are served; 0: nowhere */
     struct samples *samples;           /* for GET /v1/ops/samples */
+    struct wait_topics *wait_topics;   /* for streams of entries of waiting lists */
     struct cell *cell;                 /* the lock service; NULL: it is off */
     const char *cell_url;              /* how clients and other servers reach this server */
     const char *journal;               /* the kind of its journal: "sqlite" */
@@ -47,6 +49,13 @@ void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret);
 
 /* The ring of samples that GET /v1/ops/samples shows; the program takes the samples. */
 struct samples *api_samples_new(const struct metrics *m, const struct clock *clock);
+
+/* The entries of waiting lists that clients follow.  Freed when neither the server nor the engine
+ * runs any more. */
+struct wait_topics *api_wait_topics_new(const struct clock *clock);
+void api_wait_topics_free(struct wait_topics *topics); /* accepts NULL */
+/* engine_config.waits_changed, with the topics as context. */
+void api_waits_changed(void *topics, const struct wait_news *news, size_t n);
 
 /* Says which provider answers name.  Once, before any thread renders; borrowed. */
 void api_set_payments(const struct checkout_config *config);

@@ -1,5 +1,6 @@
 /* See call.h: what the handlers of all resources share.  On HTTP threads. */
 #include "api/call.h"
+#include "api/wait_topics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,9 @@ void call_release(struct request *r)
     free(c->places.types_heap);
     free(c->places.sections_heap);
     booking_page_free(c->bookings.page);
+    wait_page_free(c->waits.page);
+    wait_topic_give(c->waits.topic);
+    buf_close(&c->waits.key.answer);
     if (c->webhook)
         webhook_close(c->webhook);
     free(c->webhook);

@@ -43,6 +43,16 @@ struct call_bookings {
     size_t n_rendered; /* bookings of the page */
 };
 
+/* GET /v1/waitlist, and POST /v1/owners/erase: a page that waits until the events of its rows are
+ * loaded; and the topic of a stream that has not begun. */
+struct call_waits {
+    struct wait_page *page;   /* wait_page_free */
+    int64_t now;              /* when it was read */
+    size_t n_done;            /* entries of the page */
+    struct idempotency key;   /* of an erasure, while others go before it */
+    struct wait_topic *topic; /* wait_topic_give */
+};
+
 /* GET /v1/events/{e}/plan: the document that is being rendered. */
 struct call_plan {
     struct event *event;
@@ -71,6 +81,7 @@ struct call {
     /* what only some routes need */
     struct call_intent intent;
     struct call_bookings bookings;
+    struct call_waits waits;
     struct call_plan plan;
     struct call_check check;
     struct webhook *webhook;   /* that is being stored; webhook_close and free() */

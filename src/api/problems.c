@@ -103,6 +103,24 @@ static const struct problem key_mismatch =
 static const struct problem too_many_holds =
     PROBLEM_RETRY(429, "too_many_holds", "This address holds as many places as it may",
                   "Release a hold, buy, or wait until one expires.");
+static const struct problem waitlist_off =
+    PROBLEM(409, "waitlist_off", "The event has no waiting list",
+            "Nobody can wait for places of this event.");
+static const struct problem available =
+    PROBLEM(409, "available", "What is wanted can be had at once",
+            "Make a hold instead.");
+static const struct problem already_waiting =
+    PROBLEM(409, "already_waiting", "The owner waits already",
+            "Its live entries count; see limit.");
+static const struct problem too_many_waits =
+    PROBLEM_RETRY(429, "too_many_waits", "This address has as many entries as it may",
+                  "Leave the list with one of them, or wait until one ends.");
+static const struct problem no_such_wait =
+    PROBLEM(404, "no_such_entry", "There is no such entry of a waiting list",
+            "No entry has this id.");
+static const struct problem not_waiting =
+    PROBLEM(409, "not_waiting", "The entry does not wait",
+            "It has been offered places, or has ended; GET it to see which.");
 static const struct problem ledger_unavailable =
     PROBLEM_RETRY(503, "ledger_unavailable", "The ledger cannot be written",
                   "Nothing was done; repeat the request after Retry-After.");
@@ -224,6 +242,12 @@ static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_SEAT_SOLD] = &seat_sold,
     [VERDICT_TOO_MANY_HOLDS] = &too_many_holds,
     [VERDICT_KEY_MISMATCH] = &key_mismatch,
+    [VERDICT_WAITLIST_OFF] = &waitlist_off,
+    [VERDICT_AVAILABLE] = &available,
+    [VERDICT_ALREADY_WAITING] = &already_waiting,
+    [VERDICT_TOO_MANY_WAITS] = &too_many_waits,
+    [VERDICT_NO_SUCH_WAIT] = &no_such_wait,
+    [VERDICT_NOT_WAITING] = &not_waiting,
 };
 
 const struct problem *problem_of(enum verdict verdict)

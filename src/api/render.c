@@ -301,6 +301,23 @@ static void put_event(struct event *e, enum event_status status, struct buf *out
     event_terms_give(terms);
 }
 
+/* The event as it is once its waiting list has been paused or resumed. */
+static void put_paused(struct event *e, bool pauses, struct buf *out)
+{
+    const struct event_terms *shown = event_terms_take(e);
+    struct event_terms terms;
+    event_terms_copy(shown, &terms);
+    event_terms_give(shown);
+    terms.wait_paused = pauses;
+    render_event(e->def, &terms, e, 0, out);
+    event_terms_close(&terms);
+}
+
+static void put_wait(const struct command *c, const struct wait_row *row, struct buf *out)
+{
+    render_wait(event_of(c), row, &(const struct wait_view){.now = c->now, .ahead = -1}, out);
+}
+
 static void render_blocked(const struct event *e, const struct seats_block *op, struct buf *out)
 {
     buf_lit(out, "{\"object\":\"event_seats\"");
@@ -404,6 +421,18 @@ int render_answer(const struct command *c, struct buf *out)
     case CMD_EVENT_CHANGE:
         render_event(c->event->def, c->event_change.after, c->event, (int)c->event_change.status,
                      out);
+        break;
+    case CMD_WAIT_JOIN:
+        put_wait(c, &c->wait_join.wait, out);
+        break;
+    case CMD_WAIT_CHANGE:
+        if (c->wait_change.kind == WAIT_LEAVES)
+            return HTTP_NO_CONTENT;
+        put_wait(c, &c->wait_change.wait, out);
+        break;
+    case CMD_WAIT_PAUSE:
+    case CMD_WAIT_RESUME:
+        put_paused(c->event, c->kind == CMD_WAIT_PAUSE, out);
         break;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:

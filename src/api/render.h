@@ -31,6 +31,14 @@ void render_hold(struct typed_event e, const struct hold_row *h, int64_t now, bo
 /* `money` has the payment, if there is one.  `shows_secret`: to the buyer, who needs it to pay. */
 void render_booking(struct typed_event e, const struct booking_row *b, const struct money *money,
                     bool shows_secret, struct buf *out);
+/* How an entry of a waiting list is shown: when, and to whom. */
+struct wait_view {
+    int64_t now;
+    int64_t ahead; /* how many come before it; -1: not told */
+    bool masked;   /* as render_hold's */
+};
+void render_wait(struct typed_event e, const struct wait_row *w, const struct wait_view *view,
+                 struct buf *out);
 /* The order number, in quotes: twelve characters that are easy to read aloud. */
 void render_number(int64_t number, int64_t booking, struct buf *out);
 /* `{"Stalls":6500,"Floor":3000}`: what seats of each category and places of each area cost. */

@@ -4,16 +4,18 @@
 #include "api/render.h"
 
 static const char *const object_texts[] = {
-    [AUDIT_EVENT] = "event", [AUDIT_SEAT] = "seat",       [AUDIT_AREA] = "area",
-    [AUDIT_HOLD] = "hold",   [AUDIT_BOOKING] = "booking", [AUDIT_PAYMENT] = "payment"};
+    [AUDIT_EVENT] = "event",        [AUDIT_SEAT] = "seat",       [AUDIT_AREA] = "area",
+    [AUDIT_HOLD] = "hold",          [AUDIT_BOOKING] = "booking", [AUDIT_PAYMENT] = "payment",
+    [AUDIT_WAIT] = "waitlist_entry"};
 static const char *const cause_texts[] = {
-    [CAUSE_CREATE] = "create",   [CAUSE_HOLD] = "hold",       [CAUSE_RENEW] = "renew",
-    [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire",   [CAUSE_CONFIRM] = "confirm",
-    [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",     [CAUSE_UNBLOCK] = "unblock",
-    [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",     [CAUSE_EVICT] = "evict",
-    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change",   [CAUSE_ARCHIVE] = "archive",
-    [CAUSE_BOOK] = "book",       [CAUSE_PAYMENT] = "payment", [CAUSE_REFUND] = "refund",
-    [CAUSE_RESTORE] = "restore"};
+    [CAUSE_CREATE] = "create",   [CAUSE_HOLD] = "hold",         [CAUSE_RENEW] = "renew",
+    [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire",     [CAUSE_CONFIRM] = "confirm",
+    [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",       [CAUSE_UNBLOCK] = "unblock",
+    [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",       [CAUSE_EVICT] = "evict",
+    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change",     [CAUSE_ARCHIVE] = "archive",
+    [CAUSE_BOOK] = "book",       [CAUSE_PAYMENT] = "payment",   [CAUSE_REFUND] = "refund",
+    [CAUSE_RESTORE] = "restore", [CAUSE_WAITLIST] = "waitlist", [CAUSE_PAUSE] = "pause",
+    [CAUSE_RESUME] = "resume"};
 
 /* NULL, which is rendered as null, if the number is not in the list: the row has been damaged. */
 static const char *text_of(const char *const *texts, size_t n, int i)
@@ -75,6 +77,9 @@ void render_audit(struct event *e, const struct audit_entry *entry, bool masked,
     put_named_id(out, "hold", "hold_", row->hold, entry->hold_secret, masked);
     put_named_id(out, "booking", "bkg_", row->booking, entry->booking_secret, masked);
     json_put_int_or_null(out, "fence", row->fence);
+    if (row->object == AUDIT_WAIT)
+        render_id(out, "waitlist_entry", "wait_",
+                  &(const struct id){.key = HOLD_KEY(row->event, row->fence)}, true);
     json_put_time_or_null(out, "until", row->until);
     json_put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
     bool hides_address = masked && actor_is_address(entry->actor);

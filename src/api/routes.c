@@ -38,6 +38,13 @@ const struct route api_routes[] = {
     {"/v1/webhooks/stripe", "POST", POST(webhooks_stripe, PUBLIC), .post_max = WEBHOOK_LEN_MAX,
      .no_store = true},
     {"/v1/bookings/*", GETS, GET(bookings_get, PUBLIC), .no_store = true},
+    {"/v1/waitlist", "GET, HEAD, POST", GET(waits_list, SELLER), POST(waits_join, BUYER),
+     QUERY("event", "status", "owner", "limit", "cursor"), .no_store = true},
+    {"/v1/waitlist/*", "DELETE, GET, HEAD", GET(waits_get, PUBLIC), DEL(waits_leave, PUBLIC),
+     .no_store = true},
+    {"/v1/waitlist/*/stream", GETS, GET(waits_stream, PUBLIC), QUERY("after"), .streams = true},
+    {"/v1/waitlist/*/first", "POST", POST(waits_first, ADMIN), .no_store = true},
+    {"/v1/waitlist/*/evict", "POST", POST(waits_evict, ADMIN), .no_store = true},
     {"/v1/events", "GET, HEAD, POST", GET(events_list, PUBLIC), POST(events_create, ADMIN),
      QUERY("upcoming", "limit", "cursor"), .post_max = BODY_PLAN_MAX},
     {"/v1/events/*", "GET, HEAD, PATCH", GET(events_get, PUBLIC), PATCH(events_change, ADMIN)},
@@ -53,6 +60,8 @@ const struct route api_routes[] = {
     {"/v1/events/*/close", "POST", POST(events_close, SELLER)},
     {"/v1/events/*/archive", "POST", POST(events_archive, ADMIN)},
     {"/v1/events/*/cancel", "POST", POST(events_cancel, ADMIN)},
+    {"/v1/events/*/waitlist/pause", "POST", POST(waits_pause, SELLER)},
+    {"/v1/events/*/waitlist/resume", "POST", POST(waits_resume, SELLER)},
     {"/v1/plans/check", "POST", POST(plans_check, SELLER), .post_max = BODY_PLAN_MAX,
      .no_store = true},
     {"/v1/refunds", GETS, GET(refunds_list, SELLER), QUERY("status", "limit", "cursor"),
@@ -84,7 +93,7 @@ const struct route api_routes[] = {
 /* clang-format on */
 
 /* The API's routes, and then those of the pages.  Written once, by api_app. */
-#define ROUTES_MAX 80
+#define ROUTES_MAX 96
 static struct route with_pages[ROUTES_MAX];
 
 static const struct route *add_pages(void)

@@ -60,6 +60,23 @@ struct event *path_hold(struct call *c, struct id *ret);
 bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e);
 /* hold_change.c */
 void holds_change(struct request *r);
+/* waitlist.c */
+void waits_join(struct request *r);
+void waits_list(struct request *r);
+void waits_get(struct request *r);
+void waits_leave(struct request *r);
+void waits_first(struct request *r);
+void waits_evict(struct request *r);
+void waits_pause(struct request *r);
+void waits_resume(struct request *r);
+/* Finds the entry that the path names, and its event.  Returns NULL if the call has been answered,
+ * or runs again. */
+struct event *path_wait(struct call *c, struct id *ret);
+/* If the buyer's look at this entry is to be stored, submits that, and returns true: `then` runs
+ * afterwards. */
+bool wait_note_read(struct call *c, const struct wait_row *row, int64_t now, step_fn then);
+/* waitlist_stream.c */
+void waits_stream(struct request *r);
 /* bookings.c */
 void bookings_get(struct request *r);
 void bookings_list(struct request *r);

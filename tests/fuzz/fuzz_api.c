@@ -132,6 +132,7 @@ static void world_open(void)
     world.metrics = metrics_new();
     open_parts();
     world.api = (struct api){
+        .wait_topics = api_wait_topics_new(&clock_system),
         .engine = world.engine,
         .checkout = world.checkout,
         .metrics = world.metrics,

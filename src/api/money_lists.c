@@ -161,7 +161,11 @@ void api_render_notice(const struct job_row *job, const struct command *command,
     json_put_text(out, "type", notice_text(job->notice));
     json_put_time(out, "timestamp", job->created_at);
     json_put_name(out, "data");
-    if (command->kind == CMD_BOOKING_GET)
+    if (command->kind == CMD_WAIT_GET)
+        render_wait(
+            event_of(command), &command->wait_get.row,
+            &(const struct wait_view){.now = command->now, .ahead = command->wait_get.ahead}, out);
+    else if (command->kind == CMD_BOOKING_GET)
         render_booking(event_of(command), &command->booking_get.row, &command->booking_get.money,
                        false, out);
     else if (command->hold_list->n)

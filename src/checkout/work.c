@@ -418,6 +418,8 @@ static void notice_read(struct errand *errand)
     if (errand->command.verdict != VERDICT_OK) {
         if (errand->command.verdict == VERDICT_NO_SUCH_BOOKING)
             report(w, JOB_RESULT_FAILED, 0, "the booking is gone");
+        else if (errand->command.verdict == VERDICT_NO_SUCH_WAIT)
+            report(w, JOB_RESULT_FAILED, 0, "the entry is gone");
         else
             work_end(w);
         return;
@@ -439,7 +441,11 @@ static void read_notice(struct errand *errand)
         work_end(w);
         return;
     }
-    if (w->job.notice == NOTICE_HOLD_EXPIRED) {
+    if (notice_is_of_wait(w->job.notice)) {
+        *command = (struct command){.kind = CMD_WAIT_GET, .event = event, .pinned = event};
+        command->wait_get.id.key = w->job.booking;
+        command->wait_get.is_internal = true;
+    } else if (w->job.notice == NOTICE_HOLD_EXPIRED) {
         struct hold_page *page = hf_alloc(sizeof *page);
         page->limit = 1;
         page->before = w->job.booking + 1;

@@ -21,7 +21,7 @@
 
 #define RATE_DEFAULT 20 /* calls to Stripe per second, of all servers */
 #define RATE_MAX 10000
-#define ALL_NOTICES ((1u << (NOTICE_HOLD_EXPIRED + 1)) - 2)
+#define ALL_NOTICES ((2u << NOTICE_WAITLIST_ENDED) - 2)
 #define KEY_BYTES 12
 
 /* ---- what the shop is told ---- */
@@ -37,7 +37,7 @@ static bool read_notices(const char *list, unsigned *ret, struct hf_err *err)
         bool found = len == 3 && strncmp(list, "all", 3) == 0;
         if (found)
             *ret = ALL_NOTICES;
-        for (enum notice n = NOTICE_BOOKING_CONFIRMED; n <= NOTICE_HOLD_EXPIRED; n++)
+        for (enum notice n = NOTICE_BOOKING_CONFIRMED; n <= NOTICE_WAITLIST_ENDED; n++)
             if (strlen(notice_text(n)) == len && strncmp(list, notice_text(n), len) == 0) {
                 *ret |= 1u << n;
                 found = true;

@@ -80,7 +80,8 @@ void render_audit(struct event *e, const struct audit_entry *entry, bool masked,
     if (row->object == AUDIT_WAIT)
         render_id(out, "waitlist_entry", "wait_",
                   &(const struct id){.key = HOLD_KEY(row->event, row->fence)}, true);
-    json_put_time_or_null(out, "until", row->until);
+    bool tells_number = row->object == AUDIT_WAIT && row->from == WAIT_NONE; /* in `until` */
+    json_put_time_or_null(out, "until", tells_number ? 0 : row->until);
     json_put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
     bool hides_address = masked && actor_is_address(entry->actor);
     json_put_text(out, "actor",

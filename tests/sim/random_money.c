@@ -45,7 +45,7 @@ void random_money_forget(struct run *r, size_t server)
 
 void random_money_close(struct run *r)
 {
-    for (size_t s = 0; s < SERVERS; s++)
+    for (size_t s = 0; s < r->world.n_servers; s++)
         random_money_forget(r, s);
     vec_close(&r->flights);
     provider_close(&r->provider);
@@ -198,7 +198,7 @@ void random_money_step(struct run *r)
     if (kind < 2) {
         r->other = any_server(r);
         r->calls_until_turn = one_in(r, 4) ? 1 + (int)below(r, 3) : 0;
-        take(r, below(r, SERVERS));
+        take(r, below(r, (uint32_t)r->world.n_servers));
         r->calls_until_turn = 0;
     } else if (kind < 6) {
         advance(r, true);
@@ -259,7 +259,7 @@ void random_money_rest(struct run *r)
     sim_ledger_heal(r->world.ledger);
     show_secrets(r);
     for (; rounds < ROUNDS_MAX && !is_at_rest(r); rounds++) {
-        for (size_t s = 0; s < SERVERS; s++)
+        for (size_t s = 0; s < r->world.n_servers; s++)
             take(r, s);
         for (int i = 0; i < 2 * TAKE_MAX; i++)
             advance(r, false);
@@ -267,7 +267,7 @@ void random_money_rest(struct run *r)
             deliver(r, below(r, (uint32_t)r->provider.letters.n), true);
         for (size_t i = 0; i < r->provider.intents.n; i++)
             provider_settle(&r->provider, &r->provider.intents.v[i], false);
-        for (size_t s = 0; s < SERVERS; s++)
+        for (size_t s = 0; s < r->world.n_servers; s++)
             server_turn(&r->world.servers[s]);
         pass_time(r);
         random_collect(r);

@@ -281,10 +281,30 @@ static void fill_wait(struct run *r, struct server *s, struct ask *ask)
     ask_wait_change(ask, engine_event(s->engine, HOLD_EVENT(id->key)), kinds[below(r, 6)], id);
 }
 
+/* Somebody takes an offer. */
+static bool fill_accept(struct run *r, struct server *s, struct ask *ask)
+{
+    const struct sim_event *e = sim_event(r->world.ledger, r->events[below(r, EVENTS)]);
+    for (size_t i = e->waits.n; i-- > 0;) {
+        if (e->waits.v[i].status != WAIT_OFFERED)
+            continue;
+        const struct hold_row *hold = &sim_hold(r->world.ledger, e->waits.v[i].hold)->row;
+        struct event *event = engine_event(s->engine, hold->event);
+        if (one_in(r, 2))
+            ask_book(ask, event, &hold->id);
+        else
+            ask_confirm(ask, event, &hold->id, hold->fence, false);
+        return true;
+    }
+    return false;
+}
+
 static void fill_waiting(struct run *r, struct server *s, struct ask *ask, struct event *e)
 {
     if (one_in(r, 12))
         ask_event(ask, one_in(r, 3) ? CMD_WAIT_PAUSE : CMD_WAIT_RESUME, e);
+    else if (one_in(r, 3) && fill_accept(r, s, ask))
+        return;
     else if (r->waits.n && one_in(r, 3))
         fill_wait(r, s, ask);
     else

@@ -60,7 +60,7 @@ struct run {
     struct world world;
     struct random random;
     int64_t events[EVENTS];
-    struct fold rows[EVENTS], views[SERVERS][EVENTS];
+    struct fold rows[EVENTS], views[SERVERS_MAX][EVENTS];
     VEC(struct known_hold) holds;
     VEC(struct id) waits; /* entries of waiting lists that people were told of */
     struct known_key keys[KEYS];
@@ -69,7 +69,7 @@ struct run {
     struct server *other;       /* takes a turn in the middle of this turn, */
     int calls_until_turn;       /* at this call to the ledger; 0: it does not */
     struct provider provider;
-    struct ledger *clerks[SERVERS]; /* connections that take jobs; NULL: closed */
+    struct ledger *clerks[SERVERS_MAX]; /* connections that take jobs; NULL: closed */
     VEC(struct flight) flights;
     struct answers answers;
 };
@@ -83,7 +83,7 @@ static inline bool one_in(struct run *r, uint32_t n) { return below(r, n) == 0; 
 
 static inline struct server *any_server(struct run *r)
 {
-    return &r->world.servers[below(r, SERVERS)];
+    return &r->world.servers[below(r, (uint32_t)r->world.n_servers)];
 }
 
 /* Queues a random request at either server. */

@@ -1,5 +1,5 @@
-/* Random turns.  Each step queues a request at either server, takes a turn (sometimes in the middle
- * of the other server's transaction), moves a clock, breaks a call to the ledger, delivers or loses
+/* Random turns.  Each step queues a request at one of two or three servers, takes a turn (sometimes in the middle
+ * of another server's transaction), moves a clock, breaks a call to the ledger, delivers or loses
  * announcements, starts a server again, or does something about money (random_money.c).  After each
  * step the claims of check.h hold, and so does everything that was ever acknowledged; now and then
  * both servers catch up and must agree with the ledger. */
@@ -210,14 +210,20 @@ static void trust_views(struct run *r, const struct server *s)
     }
 }
 
+static struct server *other_server(struct run *r, const struct server *s)
+{
+    size_t n = r->world.n_servers, which = (size_t)(s - r->world.servers);
+    return &r->world.servers[(which + 1 + below(r, (uint32_t)n - 1)) % n];
+}
+
 static void turn(struct run *r)
 {
-    uint32_t which = below(r, SERVERS);
+    struct server *s = any_server(r);
     if (one_in(r, 2))
-        trust_views(r, &r->world.servers[which]);
-    r->other = &r->world.servers[!which];
+        trust_views(r, s);
+    r->other = other_server(r, s);
     r->calls_until_turn = one_in(r, 5) ? 1 + (int)below(r, 6) : 0;
-    server_turn(&r->world.servers[which]);
+    server_turn(s);
     r->calls_until_turn = 0;
 }
 
@@ -246,11 +252,11 @@ static void break_a_call(struct run *r)
 
 static void announce(struct run *r)
 {
-    uint32_t from = below(r, SERVERS);
+    struct server *from = any_server(r);
     if (one_in(r, 3))
-        sim_follower_lose(r->world.servers[from].engine);
+        sim_follower_lose(from->engine);
     else
-        sim_follower_deliver(r->world.servers[from].engine, r->world.servers[!from].engine);
+        sim_follower_deliver(from->engine, other_server(r, from)->engine);
 }
 
 static void restart(struct run *r, struct server *s)
@@ -305,11 +311,11 @@ static void check_owner_limit(const struct run *r)
  * writes, so a batch that was decided on an exact view never fails one of them. */
 static void check(struct run *r)
 {
-    for (size_t s = 0; s < SERVERS; s++)
+    for (size_t s = 0; s < r->world.n_servers; s++)
         assert_int_equal(counter_read(r->world.servers[s].engine->metrics.surprises), 0);
     for (size_t i = 0; i < EVENTS; i++) {
         check_ledger(&r->rows[i], r->world.ledger);
-        for (size_t s = 0; s < SERVERS; s++)
+        for (size_t s = 0; s < r->world.n_servers; s++)
             check_view(&r->views[s][i], r->world.ledger, &r->world.servers[s]);
     }
     check_owner_limit(r);
@@ -319,30 +325,30 @@ static void check(struct run *r)
 static bool all_have_heard(struct run *r)
 {
     for (size_t i = 0; i < EVENTS; i++)
-        for (size_t s = 0; s < SERVERS; s++)
+        for (size_t s = 0; s < r->world.n_servers; s++)
             if (!is_caught_up(&r->views[s][i], r->world.ledger, &r->world.servers[s]))
                 return false;
     return true;
 }
 
-/* Lets both servers finish what is queued and catch up; time stands still meanwhile. */
+/* Lets the servers finish what is queued and catch up; time stands still meanwhile. */
 static void check_agreement(struct run *r)
 {
-    for (size_t s = 0; s < SERVERS; s++)
+    for (size_t s = 0; s < r->world.n_servers; s++)
         if (engine_worker(r->world.servers[s].engine, 0)->ledger->is_stuck)
             restart(r, &r->world.servers[s]);
     sim_ledger_heal(r->world.ledger);
     /* Commands about one booking are decided one after another, each in a turn of its own; and a
      * turn may find holds that are due, of which the other server then has to hear. */
     for (int rounds = 0, quiet = 0; quiet < 3 && rounds < AGREE_ROUNDS; rounds++) {
-        for (size_t s = 0; s < SERVERS; s++)
+        for (size_t s = 0; s < r->world.n_servers; s++)
             server_catch_up(&r->world.servers[s]);
         random_collect(r);
         quiet = r->waiting.n || !all_have_heard(r) ? 0 : quiet + 1;
     }
     assert_int_equal(r->waiting.n, 0);
     for (size_t i = 0; i < EVENTS; i++)
-        for (size_t s = 0; s < SERVERS; s++) {
+        for (size_t s = 0; s < r->world.n_servers; s++) {
             const struct server *server = &r->world.servers[s];
             check_caught_up(&r->views[s][i], r->world.ledger, server);
             check_served(engine_event(server->engine, r->events[i]), sim_wall_ms(r->world.ledger));
@@ -357,7 +363,7 @@ static void run_open(struct run *r, uint64_t seed)
 {
     random_init_seeded(&r->random, seed);
     r->provider.random = &r->random;
-    world_open(&r->world, seed);
+    world_open(&r->world, seed, 2 + seed / WORLD_STEPS % 2);
     for (size_t i = 0; i < EVENTS; i++) {
         struct event_def *def = def_hall(4, 6);
         def_area(def, "Floor", 500, 6);
@@ -373,7 +379,7 @@ static void run_open(struct run *r, uint64_t seed)
         def->terms.hold_max_ms = 3 * DEF_MAX_MS;
         r->events[i] = server_create_event(any_server(r), def);
         fold_init(&r->rows[i], r->world.ledger, r->events[i]);
-        for (size_t s = 0; s < SERVERS; s++) {
+        for (size_t s = 0; s < r->world.n_servers; s++) {
             server_event(&r->world.servers[s], r->events[i]);
             fold_init(&r->views[s][i], r->world.ledger, r->events[i]);
         }
@@ -385,7 +391,7 @@ static void run_close(struct run *r)
 {
     for (size_t i = 0; i < EVENTS; i++) {
         fold_close(&r->rows[i]);
-        for (size_t s = 0; s < SERVERS; s++)
+        for (size_t s = 0; s < r->world.n_servers; s++)
             fold_close(&r->views[s][i]);
     }
     for (size_t i = 0; i < KEYS; i++)

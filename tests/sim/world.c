@@ -38,30 +38,30 @@ static void on_sleep(void *ctx, int64_t us)
 {
     struct world *w = ctx;
     clock_fake_advance(&w->clock, us);
-    for (size_t i = 0; i < SERVERS; i++)
+    for (size_t i = 0; i < w->n_servers; i++)
         clock_fake_advance(&w->servers[i].clock, us);
 }
 
 void world_pass_ms(struct world *w, int64_t ms) { on_sleep(w, ms * 1000); }
 
-void world_open(struct world *w, uint64_t seed)
+void world_open(struct world *w, uint64_t seed, size_t n_servers)
 {
-    *w = (struct world){0};
+    *w = (struct world){.n_servers = n_servers};
     clock_fake_init(&w->clock, T0_MS * 1000);
     w->ledger = sim_ledger_new(LEDGER_NAME, &w->clock.clock, true);
     sim_wait_on_sleep(on_sleep, w);
-    for (size_t i = 0; i < SERVERS; i++) {
+    for (size_t i = 0; i < w->n_servers; i++) {
         struct server *s = &w->servers[i];
         clock_fake_init(&s->clock, 0); /* an engine has no use for its own wall clock */
         clock_fake_advance(&s->clock, (int64_t)i * 123456789);
-        s->seed = seed * SERVERS + i + 1;
+        s->seed = seed * SERVERS_MAX + i + 1;
         server_start(s);
     }
 }
 
 void world_close(struct world *w)
 {
-    for (size_t i = 0; i < SERVERS; i++)
+    for (size_t i = 0; i < w->n_servers; i++)
         server_stop(&w->servers[i]);
     sim_ledger_free(w->ledger);
     sim_wait_on_sleep(NULL, NULL);

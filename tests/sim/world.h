@@ -1,4 +1,4 @@
-/* Two servers over one simulated ledger, on one thread.  Every server is a real engine without its
+/* Two or three servers over one simulated ledger, on one thread.  Every server is a real engine without its
  * threads: nothing happens until the test takes a turn.  The database and each server have clocks
  * of their own, which run at the same rate and show different times. */
 #ifndef HF_TESTS_SIM_WORLD_H
@@ -10,7 +10,7 @@
 #include "engine/engine_internal.h"
 #include "sim/ledger.h"
 
-#define SERVERS 2
+#define SERVERS_MAX 3
 #define WAIT_TURNS 2 /* offers of waiting lists, and ends, in one batch */
 
 struct server {
@@ -23,7 +23,8 @@ struct server {
 struct world {
     struct clock_fake clock; /* the database's */
     struct sim_ledger *ledger;
-    struct server servers[SERVERS];
+    struct server servers[SERVERS_MAX];
+    size_t n_servers;
 };
 
 /* A request and its answer.  Fill `ask` with an ask_* of fixtures.h; call_close it afterwards. */
@@ -33,8 +34,8 @@ struct call {
 };
 void call_close(struct call *call);
 
-/* Starts all servers. */
-void world_open(struct world *w, uint64_t seed);
+/* Starts that many servers. */
+void world_open(struct world *w, uint64_t seed, size_t n_servers);
 void world_close(struct world *w);
 void world_pass_ms(struct world *w, int64_t ms);
 

@@ -25,7 +25,7 @@ static int setup(void **state)
     struct stage *s = hf_alloc(sizeof *s);
     struct event_def *def = def_hall(3, 4);
     log_set_level(LOG_OFF);
-    world_open(&s->world, 1);
+    world_open(&s->world, 1, 2);
     s->a = &s->world.servers[0];
     s->b = &s->world.servers[1];
     s->a->engine->config.event_idle_ms = IDLE_MS;

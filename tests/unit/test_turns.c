@@ -34,7 +34,7 @@ static int setup(void **state)
 {
     struct hall *h = hf_alloc(sizeof *h);
     log_set_level(LOG_OFF);
-    world_open(&h->world, 1);
+    world_open(&h->world, 1, 2);
     world_pass_ms(&h->world, 1000); /* what the servers wrote at their start is past */
     h->a = &h->world.servers[0];
     h->b = &h->world.servers[1];

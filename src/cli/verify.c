@@ -1,5 +1,5 @@
-/* `holdfast verify`: runs ledger_verify, and verify_gate if there is a gate, and prints one line
- * per check, or JSON.
+/* `holdfast verify`: runs ledger_verify, verify_waits, and verify_gate if there is a gate, and prints
+ * one line per check, or JSON.
  *
  * Servers may go on working meanwhile: the ledger is read from one snapshot, which contains each
  * transaction as a whole or not at all, so a violation in it is real.  All the same, if there is a
@@ -21,6 +21,7 @@
 #include "cli/render.h"
 #include "cli/verify_gate.h"
 #include "cli/verify_names.h"
+#include "cli/verify_waits.h"
 #include "ledger/verify.h"
 
 #define RECHECK_AFTER_S 2
@@ -28,13 +29,14 @@
 static const char usage[] =
     "usage: holdfast verify --ledger sqlite:PATH|postgres://... [--gate redis://...] [--json]\n"
     "Checks every invariant that the ledger's rows can show, on one snapshot; servers may be\n"
-    "running on it.  With --gate also that the gate has nothing the ledger does not, which is so\n"
+    "running on it.  Replays the logs of events with waiting lists.  With --gate also that the "
+    "gate has nothing the ledger does not, which is so\n"
     "after the servers' reconciler has run.  The URLs also from HOLDFAST_LEDGER and "
     "HOLDFAST_GATE.\n"
     "Exit status: 0 all is well, 1 an invariant is violated, 64 usage, 69 the ledger or the gate\n"
     "cannot be read.\n";
 
-static size_t checks_made(bool with_gate) { return with_gate ? VERIFY_COUNT : VERIFY_GATE; }
+static bool is_made(size_t check, bool with_gate) { return check != VERIFY_GATE || with_gate; }
 
 static void print_example(int64_t k, const char *example)
 {
@@ -46,8 +48,10 @@ static void print_example(int64_t k, const char *example)
 
 static void print_text(const struct verify_report *report, bool with_gate)
 {
-    for (size_t i = 0; i < checks_made(with_gate); i++) {
+    for (size_t i = 0; i < VERIFY_COUNT; i++) {
         const struct verify_check *c = &report->checks[i];
+        if (!is_made(i, with_gate))
+            continue;
         printf("%-4s %-8s %9lld %-8s  %s", c->invariant, c->violations ? "VIOLATED" : "ok",
                (long long)c->rows, c->unit, c->what);
         if (c->violations)
@@ -90,8 +94,10 @@ static void print_json(const struct verify_report *report, bool with_gate)
     json_put_int(&b, "unchecked", report->unchecked);
     put_examples(&b, "owed_examples", report->owed_examples, report->owed);
     json_open(&b, "checks", '[');
-    for (size_t i = 0; i < checks_made(with_gate); i++) {
+    for (size_t i = 0; i < VERIFY_COUNT; i++) {
         const struct verify_check *c = &report->checks[i];
+        if (!is_made(i, with_gate))
+            continue;
         json_open(&b, NULL, '{');
         json_put_text(&b, "invariant", c->invariant);
         json_put_text(&b, "what", c->what);
@@ -111,6 +117,8 @@ static enum hf_status make_report(const char *url, const char *gate, struct veri
                                   struct hf_err *err)
 {
     enum hf_status status = ledger_verify(url, &clock_system, report, err);
+    if (status == HF_OK)
+        status = verify_waits(url, &clock_system, report, err);
     return status == HF_OK && gate ? verify_gate(url, gate, &clock_system, report, err) : status;
 }
 

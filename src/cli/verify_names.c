@@ -11,10 +11,10 @@
 #define MASK "*****************" /* as long as the secret in an id */
 
 /* What a number after one of these words is. */
-enum noun { EVENT, SEAT, AREA, HOLD, BOOKING, CHANNEL };
+enum noun { EVENT, SEAT, AREA, HOLD, BOOKING, ENTRY, CHANNEL };
 static const char *const nouns[] = {
-    [EVENT] = "event ", [SEAT] = "seat ",       [AREA] = "area ",
-    [HOLD] = "hold ",   [BOOKING] = "booking ", [CHANNEL] = "channel "};
+    [EVENT] = "event ",     [SEAT] = "seat ",   [AREA] = "area ",      [HOLD] = "hold ",
+    [BOOKING] = "booking ", [ENTRY] = "entry ", [CHANNEL] = "channel "};
 #define N_NOUNS (sizeof nouns / sizeof *nouns)
 
 /* If a noun and its number begin at `at`, returns their length, else 0. */
@@ -103,6 +103,9 @@ static bool put_name(struct buf *out, const struct event_def *def, enum noun nou
             put_masked(out, noun == HOLD ? "hold_" : "bkg_", number);
         else
             buf_str(out, noun == HOLD ? "no hold" : "no booking");
+        return true;
+    case ENTRY:
+        put_masked(out, "wait_", number);
         return true;
     case CHANNEL:
         if ((uint64_t)number > def->terms.channels.n)

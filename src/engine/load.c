@@ -96,29 +96,35 @@ static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq,
     return load_waits(l, e, err);
 }
 
-/* *ret_event is NULL if there is no such event.  Reads in one transaction, so that the event is the
- * picture of one moment. */
-static enum hf_status load_event(struct ledger *l, int64_t key, struct event **ret_event,
-                                 struct hf_err *err)
+enum hf_status load_event(struct ledger *l, int64_t key, struct event **ret_event,
+                          struct hf_err *err)
 {
     struct event_def *def;
     struct clock_row clock;
     struct event *e = NULL;
-    enum hf_status status = ledger_begin(l, err);
-    if (status != HF_OK)
-        return status;
-    status = ledger_event_read(l, key, &def, &clock, err);
+    enum hf_status status = ledger_event_read(l, key, &def, &clock, err);
     if (status == HF_OK && def) {
         e = event_new(def, &clock);
         status = load_state(l, e, clock.seq, err);
     }
-    ledger_rollback(l);
     if (status != HF_OK) {
         event_free(e);
         return status;
     }
     *ret_event = e;
     return HF_OK;
+}
+
+/* The same in a transaction of its own. */
+static enum hf_status load_alone(struct ledger *l, int64_t key, struct event **ret_event,
+                                 struct hf_err *err)
+{
+    enum hf_status status = ledger_begin(l, err);
+    if (status != HF_OK)
+        return status;
+    status = load_event(l, key, ret_event, err);
+    ledger_rollback(l);
+    return status;
 }
 
 static enum hf_status load_terms(struct ledger *l, struct event *e, struct hf_err *err)
@@ -271,7 +277,7 @@ static void load_for(struct engine *e, struct command *c)
     c->verdict = VERDICT_OK;
     c->event = c->pinned = engine_event_take(e, c->event_key);
     if (!c->event)
-        c->verdict = verdict_of(load_event(e->loader, c->event_key, &c->event, &c->err));
+        c->verdict = verdict_of(load_alone(e->loader, c->event_key, &c->event, &c->err));
     if (c->verdict == VERDICT_OK && !c->event)
         c->verdict = VERDICT_NO_SUCH_EVENT;
     if (c->event && !c->pinned)

@@ -10,6 +10,10 @@ struct engine;
 struct worker;
 
 void *loader_main(void *engine);
+/* Reads an event with its seats, holds and waiting list; *ret_event is NULL if there is none.
+ * Inside a transaction, so that it is the picture of one moment. */
+HF_MUST_USE enum hf_status load_event(struct ledger *l, int64_t key, struct event **ret_event,
+                                      struct hf_err *err);
 /* Asks the loader for an event that no request has named yet. */
 void load_in_background(struct engine *e, int64_t event);
 /* Folds what other servers wrote into the view, and reads the event's terms if they changed.  Marks

@@ -60,7 +60,8 @@
     X(SCHEMA, "I11", "the tables, and all that belongs to them, are as Holdfast makes them",       \
       "objects")                                                                                   \
     X(FILE, "I7", "the database's file is sound (SQLite)", "files")                                \
-    X(GATE, "I12", "the gate has no seat that the ledger does not give its hold", "entries")
+    X(GATE, "I12", "the gate has no seat that the ledger does not give its hold", "entries")       \
+    X(TURNS, "I17", "what becomes free goes to the next on the waiting list whom it fits", "turns")
 
 enum verify_id {
 #define VERIFY_ENUM(name, invariant, what, unit) VERIFY_##name,
@@ -93,8 +94,8 @@ struct verify_report {
     struct verify_check checks[VERIFY_COUNT];
 };
 
-/* Returns HF_OK if everything could be read; the report then says what is wrong.  Does not check
- * VERIFY_GATE, for which see cli/verify_gate.h. */
+/* Returns HF_OK if everything could be read; the report then says what is wrong.  Makes the checks
+ * before VERIFY_GATE; for the others see cli/verify_gate.h and cli/verify_waits.h. */
 HF_MUST_USE enum hf_status ledger_verify(const char *url, const struct clock *clock,
                                          struct verify_report *ret, struct hf_err *err);
 

@@ -23,12 +23,13 @@ import { locks } from './rows_locks.mjs';
 import { plans } from './rows_plans.mjs';
 import { scale } from './rows_scale.mjs';
 import { start } from './rows_start.mjs';
+import { waits } from './rows_waits.mjs';
 import { directories, spentUs, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
 
 const rows = {
   contended, distinct, growth, expiry, best, streams, idle, start, snapshot, locks, scale,
-  checkout, plans, cell, clients,
+  checkout, plans, cell, clients, waits,
 };
 
 const TMPFS_MAGIC = 0x01021994;

@@ -61,6 +61,21 @@ static void put_type(struct event *e, const struct audit_row *row, struct buf *o
     event_terms_give(terms);
 }
 
+/* The row that begins an entry of a waiting list has its number in place of a time. */
+static bool is_new_entry(const struct audit_row *row)
+{
+    return row->object == AUDIT_WAIT && row->cause == CAUSE_CREATE;
+}
+
+/* The secret of an entry is not in the log. */
+static void put_entry(const struct audit_row *row, struct buf *out)
+{
+    const struct id id = {.key = HOLD_KEY(row->event, row->fence)};
+    render_id(out, "waitlist_entry", "wait_", &id, true);
+    if (is_new_entry(row))
+        json_put_int(out, "number", row->until);
+}
+
 void render_audit(struct event *e, const struct audit_entry *entry, bool masked, struct buf *out)
 {
     const struct audit_row *row = &entry->row;
@@ -78,10 +93,8 @@ void render_audit(struct event *e, const struct audit_entry *entry, bool masked,
     put_named_id(out, "booking", "bkg_", row->booking, entry->booking_secret, masked);
     json_put_int_or_null(out, "fence", row->fence);
     if (row->object == AUDIT_WAIT)
-        render_id(out, "waitlist_entry", "wait_",
-                  &(const struct id){.key = HOLD_KEY(row->event, row->fence)}, true);
-    bool tells_number = row->object == AUDIT_WAIT && row->from == WAIT_NONE; /* in `until` */
-    json_put_time_or_null(out, "until", tells_number ? 0 : row->until);
+        put_entry(row, out);
+    json_put_time_or_null(out, "until", is_new_entry(row) ? 0 : row->until);
     json_put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
     bool hides_address = masked && actor_is_address(entry->actor);
     json_put_text(out, "actor",

@@ -20,13 +20,14 @@ const PUBLIC_PLACES = 4;
 const SESSIONS = 6;
 const STREAMS = 3;
 // What takes a second server of the cell, 20,000 waiters, or a stranger in a hurry (tests/attack/strangers.test.mjs).
-const ELSEWHERE = [/ 307$/, /^transferMastership 200$/, /^acquireLock 429$/, /^renewHold 429$/];
+const ELSEWHERE = [/ 307$/, /^transferMastership 200$/, /^acquireLock 429$/, /^renewHold 429$/, /^streamWaitlistEntry (429|reset)$/];
 
 // Well-formed ids that do not exist.
 const UNKNOWN = {
   event: `evt_${'0'.repeat(10)}1${'0'.repeat(17)}`,
   hold: `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`,
   booking: `bkg_${'0'.repeat(10)}1${'0'.repeat(17)}`,
+  entry: `wait_${'0'.repeat(10)}1${'0'.repeat(17)}`,
   seat: 'S-A-1',
   key: 'a-key-that-nobody-has-used',
   session: 'ses_none', // a well-formed one that does not exist is 410, since it may have been
@@ -92,7 +93,7 @@ describe('the document', () => {
   it('says in its table of scopes, as api.md in its list, what admins alone may do', () => {
     const words = {
       createEvent: 'create, change, archive and cancel events', changeEvent: 'create, change, archive and cancel events', archiveEvent: 'create, change, archive and cancel events',
-      cancelEvent: 'create, change, archive and cancel events', evictHold: 'evict', eraseOwner: 'erase owners', breakLock: 'break locks', transferMastership: 'hand over the lock service',
+      cancelEvent: 'create, change, archive and cancel events', evictHold: 'evict', evictWaitlistEntry: 'evict', moveWaitlistEntryFirst: 'move entries of waiting lists to the front', eraseOwner: 'erase owners', breakLock: 'break locks', transferMastership: 'hand over the lock service',
       readAudit: 'the audit log', getMetrics: 'metrics', getSamples: 'samples',
     };
     assert.deepEqual(Object.keys(words).sort(), operations.filter((id) => document.scope(id) === 'admin').sort());
@@ -251,7 +252,7 @@ describe('the server does what the document says', () => {
   const samplesOf = (of) => {
     const base = { name: 'Gala', currency: 'usd' };
     const lock = { session: UNKNOWN.session, owner: 'a' };
-    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, lone_seats: 'hint', venue: 'Hall', venue_address: 'Street', timezone: 'UTC', image: '/a', description: 'Fun', metadata: { a: 1 } };
+    const terms = { name: 'Gala', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, lone_seats: 'hint', waitlist: { offer_ttl_ms: 1000, alive_ms: 60_000, per_owner: 1 }, venue: 'Hall', venue_address: 'Street', timezone: 'UTC', image: '/a', description: 'Fun', metadata: { a: 1 } };
     const places = { seats: ['S-A-1'], areas: { Floor: 1 } }, types = [{ id: 'full', name: 'Full', prices: { S: 1 } }];
     const seat = { seat_guid: 'H-1', seat_number: '1', position: { x: 0, y: 0 }, category: 'A' };
     const plan = { name: 'Hall', size: { width: 9, height: 9 }, categories: [{ name: 'A', color: 'red' }],
@@ -274,6 +275,11 @@ describe('the server does what the document says', () => {
         { event: of, best_available: { quantity: 1, section: 'S', tier: 'A', category: 'A', types: { full: 1 } } },
         { event: of, seats: ['S-A-1'], types: { 'S-A-1': 'full' }, areas: { Floor: { full: 1 } } },
         { event: of, seats: ['S-A-1'], owner: 'me', channel: 'house' },
+      ],
+      joinWaitlist: [
+        { event: of, best_available: { quantity: 1, section: 'S', tier: 'A', category: 'A', types: { full: 1 } }, owner: 'me', metadata: { a: 1 } },
+        { event: of, areas: { Floor: 1 } },
+        { event: of, areas: { Floor: { full: 1 } } },
       ],
       changeHold: [{ fence: 1, add: places, remove: places }, { fence: 1, types: { 'S-A-1': 'full' }, add: { areas: { Floor: { full: 1 } } }, remove: { areas: { Floor: { full: 1 } } } }],
       renewHold: [{ ttl_ms: 1000 }],
@@ -348,6 +354,8 @@ describe('the server does what the document says', () => {
     await drive('listBookings', 404, { parameters: { event: UNKNOWN.event } });
     await drive('readAudit', 404, { parameters: { event: UNKNOWN.event } });
     await drive('readAudit', 404, { parameters: { hold: UNKNOWN.hold } });
+    await drive('listWaitlist', 404, { parameters: { event: UNKNOWN.event } });
+    await drive('joinWaitlist', 404, { body: { event: UNKNOWN.event, areas: { Floor: 1 } } });
   });
 
   it('lists and shows events', async () => {
@@ -820,6 +828,53 @@ describe('the server does what the document says', () => {
     const lost = await listen('streamChanges', { event: event.id, after: 1_000_000 });
     assert.equal((await lost.next('reset')).data.seq, changed.data.seq);
     lost.close();
+  });
+
+  it('keeps a waiting list', async () => {
+    const sections = [{ name: 'S', tier: 'A', price: 1000, rows: 1, seats_per_row: 2 }];
+    const areas = [{ name: 'Floor', price: 300, capacity: 2 }];
+    const types = [{ id: 'full' }, { id: 'reduced', prices: { S: 500 } }];
+    const { json: wanted } = await drive('createEvent', 201, { body: { name: 'Wanted', currency: 'usd', waitlist: { per_owner: 1 }, sections, areas, types } });
+    const places = { event: wanted.id, best_available: { quantity: 1, section: 'S', tier: 'A', types: { reduced: 1 } } };
+    const join = (status, body, as) => drive('joinWaitlist', status, { body: { ...places, ...body }, as });
+    assert.equal((await join(409)).json.code, 'available');
+    const taken = await hold({ event: wanted.id, seats: ['S-A-1', 'S-A-2'] });
+    const ann = { ...places, owner: 'ann', until: '2040-01-01T00:00:00Z', metadata: { a: 1 } };
+    const first = (await driveKeyed('joinWaitlist', 201, { body: ann })).json;
+    assert.equal((await drive('joinWaitlist', 409, { body: ann })).json.code, 'already_waiting');
+    for (let i = 0; i < PUBLIC_PLACES; i++) await join(201, {}, 'nobody');
+    await join(429, {}, 'nobody');
+    const last = (await join(201)).json;
+    assert.equal((await drive('getWaitlistEntry', 200, { parameters: { entry: last.id }, as: 'nobody' })).json.ahead, PUBLIC_PLACES + 1);
+    await driveKeyed('moveWaitlistEntryFirst', 200, { parameters: { entry: last.id } });
+    await driveKeyed('pauseWaitlist', 200, { parameters: { event: wanted.id }, as: 'seller' });
+    await driveKeyed('resumeWaitlist', 200, { parameters: { event: wanted.id }, as: 'seller' });
+    for (const id of ['pauseWaitlist', 'resumeWaitlist']) await drive(id, 409, { parameters: { event: event.id } });
+
+    const parameters = { entry: last.id };
+    await drive('streamWaitlistEntry', 400, { parameters: { ...parameters, after: 'x' }, as: 'nobody' });
+    const stream = await listen('streamWaitlistEntry', parameters);
+    await drive('changeHold', 200, { parameters: { hold: taken.id }, body: { fence: taken.fence, remove: { seats: ['S-A-1'] } } });
+    await stream.next('offered');
+    assert.equal((await drive('getWaitlistEntry', 200, { parameters, as: 'nobody' })).json.status, 'offered');
+    await drive('moveWaitlistEntryFirst', 409, { parameters });
+    for (const as of ['seller', 'admin']) await drive('listWaitlist', 200, { parameters: { event: wanted.id, limit: 9 }, as });
+    assert.equal((await driveKeyed('evictWaitlistEntry', 200, { parameters })).json.status, 'lapsed');
+    const { data } = await stream.next('lapsed');
+    await drive('streamWaitlistEntry', 204, { parameters: { ...parameters, after: data.seq } });
+    await drive('evictWaitlistEntry', 409, { parameters });
+    await drive('leaveWaitlist', 409, { parameters });
+    await drive('leaveWaitlist', 204, { parameters: { entry: first.id }, as: 'nobody' });
+    const left = await listen('streamWaitlistEntry', { entry: first.id });
+    assert.equal((await left.next('ended')).data.status, 'left');
+    const { json: page } = await drive('listWaitlist', 200, { parameters: { event: wanted.id, status: 'left', owner: 'ann' } });
+    assert.deepEqual(page.data.map(({ id }) => id), [first.id]);
+    await drive('listWaitlist', 400, { parameters: { status: 'odd' } });
+    await drive('readAudit', 200, { parameters: { event: wanted.id } });
+    assert.equal((await drive('joinWaitlist', 409, { body: { event: event.id, areas: { Floor: 5 } } })).json.code, 'waitlist_off');
+    await drive('closeEvent', 200, { parameters: { event: wanted.id } });
+    assert.equal((await join(409)).json.code, 'event_closed');
+    await drive('changeEvent', 200, { parameters: { event: wanted.id }, body: { waitlist: null } });
   });
 
   it('limits the streams of an address without a key', async () => {

@@ -21,6 +21,7 @@ int cli_fence(int argc, char **argv);
 int cli_event(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_hold(int argc, char **argv);
+int cli_waitlist(int argc, char **argv);
 int cli_booking(int argc, char **argv);
 int cli_cell(int argc, char **argv);
 int cli_refund(int argc, char **argv);

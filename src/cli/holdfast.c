@@ -26,6 +26,7 @@ static const struct command {
     {"event", "create, show, change and watch what is on sale", cli_event},
     {"plan", "check and draw a seating plan", cli_plan},
     {"hold", "hold, renew, change, sell and release seats", cli_hold},
+    {"waitlist", "list, move and remove those who wait for places", cli_waitlist},
     {"booking", "make, find, refund and cancel sales", cli_booking},
     {"refund", "list what is owed to buyers, and what was given back", cli_refund},
     {"notification", "list what the shop was told", cli_notification},

@@ -1,7 +1,7 @@
 /* The commands on a server's resources, as tables.  `holdfast hold renew HOLD --ttl 5m` is a verb:
  * a method, a path, and the options that become members of the body or of the query.  The file of
- * each resource (event.c, hold.c, booking.c, refund.c, audit.c, cell.c) lists its verbs; resource.c
- * parses the command line, makes the request and prints the answer.  Main thread. */
+ * each resource (event.c, hold.c, waitlist.c, booking.c, refund.c, audit.c, cell.c) lists its verbs;
+ * resource.c parses the command line, makes the request and prints the answer.  Main thread. */
 #ifndef HF_CLI_RESOURCE_H
 #define HF_CLI_RESOURCE_H
 

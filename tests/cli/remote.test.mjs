@@ -193,6 +193,25 @@ describe('a shop\'s day', () => {
     await shows(/^status +cancelled$/m);
   });
 
+  it('has waiting lists: who waits, and the next turn', async () => {
+    const event = await okJson('event', 'create', '--name', 'Gala', '--currency', 'usd', '--area', 'Floor:1:300', '--waitlist', '{"per_owner":2}');
+    assert.deepEqual([event.waitlist.per_owner, event.waitlist.paused], [2, false]);
+    await empty('waitlist', 'list', '--event', event.id);
+    const hold = await okJson('hold', 'create', event.id, '--area', 'Floor=1');
+    const join = async (owner) => (await server.post('/v1/waitlist', { event: event.id, areas: { Floor: 1 }, owner })).json.id;
+    const [ann, ben] = [await join('ann'), await join('ben')];
+    assert.match(await ok('waitlist', 'list', '--event', event.id), new RegExp(`^id +number +status .*\n${ben} +2 +waiting .*Floor=1 +ben .*\n${ann} +1 +waiting`));
+    assert.equal((await okJson('waitlist', 'first', ben)).status, 'waiting');
+    assert.equal((await okJson('waitlist', 'pause', event.id)).waitlist.paused, true);
+    assert.equal((await okJson('waitlist', 'resume', event.id)).waitlist.paused, false);
+    await ok('hold', 'release', hold.id);
+    await until('it is offered', async () => (await okJson('waitlist', 'show', ben)).status === 'offered');
+    assert.equal((await okJson('waitlist', 'remove', ben)).status, 'lapsed');
+    await refused(1, /409 not_waiting/, ['waitlist', 'first', ben]);
+    await until('the next is offered', async () => (await ok('waitlist', 'list', '--owner', 'ann', '--status', 'offered')).includes(ann));
+    assert.equal((await okJson('event', 'set', event.id, '--waitlist', 'none')).waitlist, null);
+  });
+
   it('is shown as aligned text, without what a terminal would obey', async () => {
     const event = await okJson('event', 'create', '--name', 'A\u001b[2Jrtä\u009b', '--currency', 'eur', '--area', 'Floor:5:1');
     const list = (await ok('event', 'list')).split('\n');

@@ -120,6 +120,15 @@ describe('metrics', () => {
     await server.get('/nowhere');
   }
 
+  // A waiting list whose offers are given back.
+  async function wait(server) {
+    const event = await server.createEvent({ waitlist: {}, max_per_hold: 20, areas: [{ name: 'Floor', price: 1, capacity: 20 }] });
+    const hold = await server.take(event, { areas: { Floor: 20 } });
+    const entries = await Promise.all(Array.from({ length: 20 }, () => server.post('/v1/waitlist', { event: event.id, areas: { Floor: 1 } })));
+    await server.del(`/v1/holds/${hold.id}`);
+    for (const entry of entries) assert.equal((await server.del(`/v1/waitlist/${assertOk(entry, 201).id}`)).status, 204);
+  }
+
   // Locks that are granted, refused, waited for in vain, and lost with a session that nobody keeps alive.
   async function lock(server, turn) {
     const [holder, other, silent] = [await Party.open(server), await Party.open(server), await Party.open(server, { ttl_ms: 1000 })];
@@ -157,7 +166,7 @@ describe('metrics', () => {
     t.diagnostic(`${open.size} expressions`);
     assert.ok(open.size > 90);
     for (let turn = 0; open.size > 0 && turn < 100; turn++) {
-      await Promise.all([...servers.map((server, i) => sell(server, events[i], turn)), lock(servers[0], turn)]);
+      await Promise.all([...servers.flatMap((server, i) => [sell(server, events[i], turn), wait(server)]), lock(servers[0], turn)]);
       for (const expression of open.keys()) {
         const values = await prometheus.query(expression);
         if (values.some(Number.isFinite)) open.delete(expression);

@@ -6,7 +6,7 @@ import { ChangeStream } from './stream.js';
 import { Transport } from './transport.js';
 import { sleep } from './waits.js';
 
-const RESET = { streamChanges: 'map', streamLock: 'lock' }; // what a reader of the stream reads anew
+const RESET = { streamChanges: 'map', streamLock: 'lock', streamWaitlistEntry: 'entry' }; // what a reader of the stream reads anew
 
 export class Client {
   #transport;
@@ -54,6 +54,7 @@ export class Client {
     const connect = (at, given) => this.#transport.request({ ...request, headers: at === undefined ? {} : { 'Last-Event-ID': `${at}` } }, given);
     const readAnew = async (seq, signal) => {
       if (RESET[id] === 'lock') return { message: { lock: await this.locks.get(name, {}, { signal }) } };
+      if (RESET[id] === 'entry') return { message: { entry: await this.waitlist.get(name, {}, { signal }) } };
       if (RESET[id] === undefined) return { message: {} };
       for (;;) { // another server may not have seen it yet
         const map = await this.events.seats(name, {}, { signal });

@@ -109,6 +109,7 @@ const operations = {
     return perform(...(id === undefined ? [] : [id]), params, camelKeys(options));
   },
   stream: ({ client, name, event, after }) => read(name, find(clients, client).events.stream(event, after === undefined ? {} : { after }), after === undefined),
+  follow: ({ client, name, entry }) => read(name, find(clients, client).waitlist.stream(entry), true),
   watch: ({ client, name, lock }) => read(name, find(clients, client).watch(lock), true),
   next: ({ name, timeout }) => find(streams, name).next(timeout),
   close({ name }) {

@@ -75,6 +75,7 @@ export interface EventTerms {
   starts_at?: LocalTime | null; doors_at?: LocalTime | null; sales_open_at?: Time | null; sales_close_at?: Time | null;
   hold_ttl_ms?: number; hold_max_ms?: number; max_per_hold?: number; max_per_owner?: number | null;
   lone_seats?: 'allow' | 'hint' | 'refuse';
+  waitlist?: { offer_ttl_ms?: number; alive_ms?: number; per_owner?: number } | null;
 }
 export interface Section {
   name: string; tier?: string | null; price?: Money; category?: string | null; seats_per_row?: number;
@@ -110,6 +111,15 @@ export interface Hold {
   seats: string[]; areas: Record<string, number>; places?: TypedPlace[]; amount: Money; currency: string; booking: string | null;
   booked_with?: string;
   created_at: Time; expires_at: Time; expires_in_ms: number; max_expires_at: Time; metadata?: Metadata;
+}
+export interface WaitlistWish { best_available?: HoldCreate['best_available']; areas?: HoldCreate['areas'] }
+export interface WaitlistJoin extends WaitlistWish { event: string; owner?: string | null; until?: Time | null; metadata?: Metadata | null }
+export interface WaitlistEntry extends WaitlistWish {
+  object: 'waitlist_entry'; id: string; event: string; status: 'waiting' | 'offered' | 'accepted' | 'lapsed' | 'left' | 'ended'; number: number;
+  /** How many come before it, while it waits. */
+  ahead?: number;
+  hold: string | null; expires_at?: Time; expires_in_ms?: number; reason?: string;
+  owner: string | null; until: Time | null; created_at: Time; ended_at: Time | null; metadata?: Metadata;
 }
 export interface Payment {
   object: 'payment'; id: string; provider: string | null; status: string; intent: string | null; client_secret: string | null;
@@ -151,6 +161,10 @@ export type SeatChange =
   | { type: 'event'; seq: number; status: EventStatus; prices: Record<string, Money>; types?: TicketType[] }
   /** What led to this map is not known any more. */
   | { type: 'reset'; seq: number; map: SeatsAnswer };
+/** What became of an entry of a waiting list.  The stream ends with the entry. */
+export type WaitlistChange =
+  | { type: 'offered' | 'lapsed' | 'ended'; seq: number; status: WaitlistEntry['status'] }
+  | { type: 'reset'; entry: WaitlistEntry };
 export type LockChange =
   | { type: 'granted' | 'released' | 'lost' | 'wanted'; index: number; name: string; label: string | null; owner: string | null; mode: LockMode; fence: number }
   | { type: 'value'; index: number; name: string; value: string | null; fence: number }
@@ -183,6 +197,11 @@ export class Client {
     change: Act<Hold, { fence: number; add?: Places & { channel?: string | null }; remove?: Places; types?: Record<string, string>; [more: string]: unknown }>;
     release: (id: string, params?: {}, options?: CallOptions) => Promise<null>; renew: Act<Hold, { ttl_ms?: number }>;
     confirm: Act<Booking, { fence: number; reference?: string | null; rescue?: boolean }>; evict: Act<Hold>;
+  };
+  waitlist: {
+    list: List<WaitlistEntry, { event?: string; status?: WaitlistEntry['status']; owner?: string }>; create: Write<WaitlistEntry, WaitlistJoin>;
+    get: Read<WaitlistEntry>; leave: (id: string, params?: {}, options?: CallOptions) => Promise<null>; stream: Follow<WaitlistChange>;
+    first: Act<WaitlistEntry>; evict: Act<WaitlistEntry>; pause: Act<Event>; resume: Act<Event>;
   };
   bookings: {
     list: List<Booking, { event?: string; status?: Booking['status']; reference?: string; owner?: string }>;

@@ -91,6 +91,7 @@ export class ChangeStream {
     for (let failures = 0; ; failures++) {
       const mayHaveMissed = this.#wasOpen && !this.#link && this.#at === undefined;
       await this.open();
+      if (this.#link?.response.status === 204) return; // there will be nothing more to tell
       let retryMs; // set by the last words of a server that ends its streams; what comes first has an id, too
       let pending = [];
       try {

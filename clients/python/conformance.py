@@ -135,6 +135,7 @@ def client(request):
 def stream(request):
     client = the("client", request["client"])
     made = (client.locks.stream(request["lock"]) if request["op"] == "watch"
+            else client.waitlist.stream(request["entry"]) if request["op"] == "follow"
             else client.events.stream(request["event"], after=request.get("after")))
     things["stream", request["name"]] = Reader(made.open())
 
@@ -156,7 +157,7 @@ def close(request):
 
 OPS = {
     "lacks": lambda r: LACKS, "pid": lambda r: os.getpid(), "fork": fork, "check_fence": check_fence,
-    "client": client, "call": call, "stream": stream, "watch": stream, "map": seat_map,
+    "client": client, "call": call, "stream": stream, "watch": stream, "follow": stream, "map": seat_map,
     "map_state": map_state, "close": close, "lock": lock, "lock_state": lock_state, "unlock": unlock,
     "next": lambda r: the("stream", r["name"]).next(r.get("timeout", 10)),
     "lock_await_lost": lambda r: {"lost": the("lock", r["name"]).lost.wait(r.get("timeout", 10))},

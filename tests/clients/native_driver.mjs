@@ -14,6 +14,8 @@ const NO_COMMAND = 'no command of holdfast asks for it';
 const LACKS = {
   stream: 'holdfast event watch does not tell when it has begun',
   'several servers': 'the commands on a server are given one URL', map: 'a command keeps no map', watch: 'holdfast elect --observe looks at a lock and does not follow it',
+  follow: 'a command follows no entry',
+  'waitlist.create': 'buyers wait for places, and operators of the command do not', 'waitlist.leave': 'the same',
   webhook: 'libholdfast reads no notifications', block: 'no event loop: a thread that is blocked blocks no other',
   'check_fence postgres': 'share/holdfast/fence.sql is the guard, without a helper',
   'lock error.status': 'libholdfast has results and no HTTP statuses', 'lock error.extra': 'a fault of libholdfast is a sentence',
@@ -47,6 +49,8 @@ const COMMANDS = {
   'events.create': 'event create', 'events.change': 'event set',
   'holds.list': 'hold list', 'holds.create': 'hold create', 'holds.get': 'hold show', 'holds.change': 'hold change', 'holds.release': 'hold release',
   'holds.renew': 'hold renew', 'holds.confirm': 'hold confirm', 'holds.evict': 'hold evict',
+  'waitlist.list': 'waitlist list', 'waitlist.get': 'waitlist show', 'waitlist.first': 'waitlist first', 'waitlist.evict': 'waitlist remove',
+  'waitlist.pause': 'waitlist pause', 'waitlist.resume': 'waitlist resume',
   'bookings.list': 'booking list', 'bookings.create': 'booking create', 'bookings.get': 'booking show', 'bookings.cancel': 'booking cancel',
   'bookings.refund': 'booking refund', 'refunds.list': 'refund list', 'notifications.list': 'notification list', 'audit.list': 'audit',
 };

@@ -192,6 +192,7 @@ const ofClient = {
   lock_state: (run, name) => run.ask('lock_state', { name }),
   lock_await_lost: own(['timeout'], (run, name, { timeout = TIMEOUT_S }) => run.ask('lock_await_lost', { name, timeout })),
   unlock: (run, name) => run.ask('unlock', { name }),
+  follow: own(['entry'], (run, name, { as, entry }) => run.open('follow', { name, as, entry })),
   watch: own(['lock'], (run, name, { as, lock }) => run.open('watch', { name, as, lock })),
   webhook: (run, message) => run.ask('webhook', message),
   check_fence: own(['fence', 'database'], (run, resource, { fence, database = DATABASES.find((each) => !(`check_fence ${each}` in run.language.lacks)) }) =>

@@ -119,7 +119,8 @@ class Caller:
 
     def open(self, path: str, query: Mapping[str, Any], headers: Mapping[str, str],
              silence: float) -> Exchange:
-        """Opens a stream at the server that answered last, once.  Raises HoldfastError."""
+        """Opens a stream at the server that answered last, once.  Raises HoldfastError.  The status
+        is 204 if there will be nothing more to tell."""
         locks = _is_for_locks(path)
         origin = self.servers.last[locks]
         try:
@@ -127,7 +128,7 @@ class Caller:
                 found = self.transport.open(
                     origin, target(path, query),
                     {**self._authorization, "Accept": "text/event-stream", **headers}, silence)
-                if found.response.status == 200:
+                if found.response.status in (200, 204):
                     self.servers.last[locks] = origin
                     return found
                 answer = Answer(found.response.status, found.response.headers,

@@ -30,6 +30,7 @@ class Client(AbstractContextManager["Client"]):
         self._sessions = Sessions(self._caller, label)
         self.events = groups.Events(self._caller)
         self.holds = groups.Holds(self._caller)
+        self.waitlist = groups.Waitlist(self._caller)
         self.bookings = groups.Bookings(self._caller)
         self.refunds = groups.Refunds(self._caller)
         self.notifications = groups.Notifications(self._caller)

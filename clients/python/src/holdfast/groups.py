@@ -24,6 +24,11 @@ OPERATIONS = {
     "listHolds": "holds.list", "createHold": "holds.create", "getHold": "holds.get",
     "changeHold": "holds.change", "releaseHold": "holds.release", "renewHold": "holds.renew",
     "confirmHold": "holds.confirm", "evictHold": "holds.evict",
+    "pauseWaitlist": "waitlist.pause", "resumeWaitlist": "waitlist.resume",
+    "listWaitlist": "waitlist.list", "joinWaitlist": "waitlist.create",
+    "getWaitlistEntry": "waitlist.get", "leaveWaitlist": "waitlist.leave",
+    "streamWaitlistEntry": "waitlist.stream", "moveWaitlistEntryFirst": "waitlist.first",
+    "evictWaitlistEntry": "waitlist.evict",
     "listBookings": "bookings.list", "createBooking": "bookings.create",
     "getBooking": "bookings.get", "cancelBooking": "bookings.cancel",
     "refundBooking": "bookings.refund",
@@ -208,6 +213,49 @@ class Holds(_Group):
 
     def evict(self, id: str, *, idempotency_key: Key = None, timeout: Seconds = None) -> Resource:
         return self._write(_path("holds", id, "evict"), None, idempotency_key, timeout)
+
+
+class Waitlist(_Group):
+    def list(self, *, event: Optional[str] = None, status: Optional[str] = None,
+             owner: Optional[str] = None, limit: Optional[int] = None,
+             cursor: Optional[str] = None, timeout: Seconds = None) -> Resource:
+        return self._get("/v1/waitlist", timeout, event=event, status=status, owner=owner,
+                         limit=limit, cursor=cursor)
+
+    def create(self, *, event: str, best_available: Optional[Mapping[str, Any]] = None,
+               areas: Optional[Places] = None, owner: Optional[str] = None,
+               until: Optional[str] = None, metadata: Optional[Mapping[str, Any]] = None,
+               idempotency_key: Key = None, timeout: Seconds = None, **fields: Any) -> Resource:
+        return self._write("/v1/waitlist", _given(
+            event=event, best_available=best_available, areas=areas, owner=owner, until=until,
+            metadata=metadata, **fields), idempotency_key, timeout)
+
+    def get(self, id: str, *, timeout: Seconds = None) -> Resource:
+        return self._get(_path("waitlist", id), timeout)
+
+    def leave(self, id: str, *, timeout: Seconds = None) -> None:
+        self._send(_path("waitlist", id), None, timeout, "DELETE")
+
+    def stream(self, id: str, *, after: Optional[int] = None) -> Stream:
+        """What becomes of an entry: `offered`, `lapsed`, `ended`, and `reset` with the `entry` as
+        it is where a connection was lost.  The stream ends with the entry."""
+        def read(seq: int) -> Tuple[Resource, int]:
+            return Resource(type="reset", entry=self.get(id)), seq
+        return Stream(self._caller, _path("waitlist", id, "stream"), after, read)
+
+    def first(self, id: str, *, idempotency_key: Key = None, timeout: Seconds = None) -> Resource:
+        return self._write(_path("waitlist", id, "first"), None, idempotency_key, timeout)
+
+    def evict(self, id: str, *, idempotency_key: Key = None, timeout: Seconds = None) -> Resource:
+        return self._write(_path("waitlist", id, "evict"), None, idempotency_key, timeout)
+
+    def pause(self, id: str, *, idempotency_key: Key = None, timeout: Seconds = None) -> Resource:
+        """Offers nothing of this event to those who wait."""
+        return self._write(_path("events", id, "waitlist", "pause"), None, idempotency_key, timeout)
+
+    def resume(self, id: str, *, idempotency_key: Key = None, timeout: Seconds = None) -> Resource:
+        return self._write(_path("events", id, "waitlist", "resume"), None, idempotency_key,
+                           timeout)
 
 
 class Bookings(_Group):

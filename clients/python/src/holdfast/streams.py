@@ -17,7 +17,8 @@ Restart = Callable[[int], Tuple[Resource, int]]
 
 
 class Stream(Iterator[Resource], AbstractContextManager["Stream"]):
-    """An iterator over changes; each has a `type`.  It reconnects by itself and ends with `close`.
+    """An iterator over changes; each has a `type`.  It reconnects by itself and ends with `close`,
+    or when what it tells of has ended.
 
     Several threads may not iterate at once; any thread may close it.
     """
@@ -99,6 +100,8 @@ class Stream(Iterator[Resource], AbstractContextManager["Stream"]):
         last = {} if self._last is None else {"Last-Event-ID": str(self._last)}
         exchange = self._caller.open(self._path, {}, last, _SILENCE_S)
         self._exchange = exchange
+        if exchange.response.status == 204:  # there will be nothing more to tell
+            self._closed.set()
         if self._closed.is_set():
             exchange.stop()
         if self._was_open and self._last is None:  # it broke before it had said where it was

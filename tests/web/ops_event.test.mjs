@@ -389,6 +389,11 @@ describe('an event on the operator’s page', { concurrency: 1 }, () => {
     await page.getByLabel('A plan, from a file or another event').check();
     await upload('no JSON');
     await page.getByRole('alert').filter({ hasText: 'This file is no JSON.' }).waitFor();
+    for (const [body, complaint] of [[{ sections: 'x', types: [null] }, 'sections must be a list'], [{ plan, starts_at: 'soon' }, 'starts_at must be a time']]) {
+      await upload(JSON.stringify(body));
+      await complaints(page).filter({ hasText: complaint }).waitFor();
+    }
+    assert.equal(await page.getByRole('alert').filter({ hasText: /./ }).count(), 0);
     await upload(JSON.stringify(broken));
     const map = page.locator('holdfast-seats');
     await page.getByText('Seats in a strong colour are those').waitFor();

@@ -184,9 +184,28 @@ export function createEvent(context, query) {
     try {
       const read = readFile(t, await file.text());
       fileName = file.name;
-      build({ ...begun, ...read.terms, ...written() }, read.layout);
+      const typed = written(), seed = { ...begun, ...typed };
+      try {
+        build({ ...seed, ...read.terms, ...typed }, read.layout);
+      } catch { // a member is of a kind that no field can show
+        build(seed, { plan: {} });
+        await complainOf({ name: '?', currency: 'usd', ...read.terms, ...read.layout });
+        return;
+      }
       check();
     } catch (error) { problem.textContent = error.message; }
+  }
+
+  // Shows what the server says of a body that the form cannot have.
+  async function complainOf(wanted) {
+    const mine = ++asked;
+    try {
+      await call('POST', '/v1/plans/check', { body: wanted, timeoutMs: TIMEOUT_MS });
+      throw new Error(t('fileNoPlan'));
+    } catch (error) {
+      if (!error.body?.complaints) throw error;
+      if (mine === asked) shown.showWrong(error.body.complaints.map((text) => ({ text, id: newId('complaint') })), {});
+    }
   }
 
   function body() {

@@ -203,6 +203,10 @@ describe('a purchase', () => {
     await buyer.assertGood();
     const color = () => buyer.timer.evaluate((timer) => getComputedStyle(timer).color);
     const soon = await color();
+    await page.setViewportSize({ width: 320, height: 640 });
+    for (const shown of [buyer.timer, more, buyer.pay]) await buyer.assertInWindow(shown);
+    assert.ok((await buyer.timer.boundingBox()).height < 48, 'the time is on one line');
+    await page.setViewportSize({ width: 1280, height: 900 });
     await more.click();
     await buyer.says(/You have more time: \d+:\d\d from now\./);
     const { expires_at: now } = await server.read(`/v1/holds/${id}`);

@@ -74,7 +74,7 @@ describe('a hold', () => {
     const times = await page.evaluate(() => globalThis.times);
     assert.ok(times.length > 0 && times.every((text) => /^0:0\d$/.test(text)), JSON.stringify(times));
     assert.equal(await buyer.kept(), '{}');
-    await page.getByText('They are still free: you can have them again.').waitFor();
+    await page.getByText('It is still free: you can have it again.').waitFor();
     await page.getByRole('button', { name: 'Take the same seats again' }).waitFor();
     await buyer.assertGood();
     assertOk(await server.patch(`/v1/events/${event.id}`, { hold_ttl_ms: 480_000 }));

@@ -226,7 +226,8 @@ export class Screen {
   // What was held until its time was over.  `gone` are the places of it that somebody else has by now.
   showExpired(lapsed, gone) {
     byId('expired-seats').replaceChildren(...this.#lines(lapsed));
-    byId('expired-state').textContent = gone.length === 0 ? this.#t('sameFree') : this.#t('sameGone', { n: gone.length, seats: this.#places.list(gone) });
+    const n = lapsed.seats.length + Object.values(lapsed.areas ?? {}).reduce((sum, each) => sum + each, 0);
+    byId('expired-state').textContent = gone.length === 0 ? this.#t('sameFree', { n }) : this.#t('sameGone', { n: gone.length, seats: this.#places.list(gone) });
     byId('same').hidden = gone.length > 0;
     byId('again').className = gone.length > 0 ? 'wide primary' : 'wide';
   }

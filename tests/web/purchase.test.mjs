@@ -206,6 +206,11 @@ describe('a purchase', () => {
     await page.setViewportSize({ width: 320, height: 640 });
     for (const shown of [buyer.timer, more, buyer.pay]) await buyer.assertInWindow(shown);
     assert.ok((await buyer.timer.boundingBox()).height < 48, 'the time is on one line');
+    await page.getByRole('button', { name: 'Show the map' }).click();
+    await page.waitForFunction(() => document.getElementById('total').clientHeight > 0);
+    assert.ok((await page.getByText('One seat $65.00').boundingBox()).height < 48, 'words are not broken');
+    await buyer.assertInWindow(page.getByRole('button', { name: 'Continue to the payment' }));
+    await page.getByRole('button', { name: 'Continue to the payment' }).click();
     await page.setViewportSize({ width: 1280, height: 900 });
     await more.click();
     await buyer.says(/You have more time: \d+:\d\d from now\./);

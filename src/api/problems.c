@@ -72,7 +72,7 @@ static const struct problem owner_limit =
             "Its live holds and bookings count; see limit.");
 static const struct problem not_held =
     PROBLEM(404, "no_such_seat", "The hold does not have these places",
-            "Only places of the hold can be taken out of it.");
+            "Only places of the hold can be taken out or get another type.");
 static const struct problem too_many_channels =
     PROBLEM(409, "too_many_channels", "The event has as many channels as it may have",
             "Block for one of the channels that the event has.");

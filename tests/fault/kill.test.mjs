@@ -1,4 +1,4 @@
-// kill -9 under load, HF_KILLS times (default 5).  Writers record every answer; after each
+// kill -9 under load, HF_KILLS times (default 3).  Writers record every answer; after each
 // restart all of them must still be true (I1, I5, I7, I8).
 // backends: sqlite
 
@@ -9,7 +9,7 @@ import { checkLedger } from '../support/ledger.mjs';
 import { newKey, pool, reap, sleep, start, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
-const kills = Number(process.env.HF_KILLS || 5);
+const kills = Number(process.env.HF_KILLS || 3);
 const writers = 8;
 const sampleOfOld = 150;
 const slackMs = 50; // the difference between our clock and the ledger's

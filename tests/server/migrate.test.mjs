@@ -18,7 +18,10 @@ import { backend, HOLDFASTD, reap, runServer, start, tempDir, until } from '../s
 import { CRASH_EXIT } from '../support/till.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3, 4, 5, 6, 7, 8, 10, 11];
+const ALL = [3, 4, 5, 6, 7, 8, 10, 11];
+// Version 3 takes every step to the present.  What each version stored is alike on both databases, so on PostgreSQL only
+// `make soak` takes those in between.
+const VERSIONS = backend === 'sqlite' || process.env.HF_SOAK === '1' ? ALL : [3, 8, 11];
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));

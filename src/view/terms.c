@@ -3,9 +3,7 @@
  * readers on other threads take one under the event's lock.  See view.h. */
 #include <stdlib.h>
 
-#include "view/free_seats.h"
 #include "view/view.h"
-#include "view/waitlist.h"
 
 struct shared_terms {
     struct event_terms terms; /* first: what is handed out points here */
@@ -46,14 +44,6 @@ const struct event_terms *event_terms_take(struct event *e)
     const struct event_terms *terms = event_terms_share(e->shown.terms);
     lock_give(&e->lock);
     return terms;
-}
-
-void event_set_terms(struct event *e, const struct event_terms *terms)
-{
-    event_terms_give(e->terms);
-    e->terms = terms;
-    free_seats_repriced(e);
-    waitlist_terms_changed(e);
 }
 
 void event_show_terms(struct event *e)

@@ -228,6 +228,8 @@ bool event_seat_find(const struct event *e, const char *name, size_t len, uint32
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
 /* The row that the seat stands in.  O(log rows). */
 const struct row *event_row_of(const struct event *e, uint32_t index);
+/* Makes the index by which event_seat_find finds rows.  Seats of a venue have ids instead. */
+void event_index_rows(struct event *e);
 const char *event_id_text(const struct event *e);
 /* The index of the area or category of that name, or of the first section; -1 if there is none.
  * O(areas), O(sections), O(categories). */

@@ -1,7 +1,7 @@
 /* What the files of the rules share: decide.c (making and expiring holds), decide_hold.c (what
  * becomes of a hold), decide_sale.c (selling), decide_event.c (what sellers do to an event),
- * decide_wait.c (the waiting list), decide_booking.c, decide_payment.c and decide_money.c (bookings that are paid).  Internal to
- * these; decide.h has the contract. */
+ * decide_wait.c (the waiting list), decide_booking.c, decide_payment.c and decide_money.c (bookings
+ * that are paid).  Internal to these; decide.h has the contract. */
 #ifndef HF_RULES_DECIDE_INTERNAL_H
 #define HF_RULES_DECIDE_INTERNAL_H
 

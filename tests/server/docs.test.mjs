@@ -158,12 +158,13 @@ describe('docs/locks.md', () => {
   });
 });
 
-describe('docs/plans.md', () => {
+for (const [document, goal, least] of [['plans.md', 'from a file to a held seat', 4], ['waiting-list.md', 'from one buyer to the next', 3]])
+describe(`docs/${document}`, () => {
   after(reap);
 
-  it('leads from a file to a held seat, with the output it shows', async () => {
-    const tour = blocks(page('plans.md'));
-    assert.ok(tour.length >= 4 && tour.every(({ expected }) => expected), `${tour.length} blocks`);
+  it(`leads ${goal}, with the output it shows`, async () => {
+    const tour = blocks(page(document));
+    assert.ok(tour.length >= least && tour.every(({ expected }) => expected), `${tour.length} blocks`);
     const server = await start();
     const dir = tempDir();
     const run = launch('dash', ['-u', '-c', `cd "$DIR"; holdfast() { "$PROGRAM" "$@"; }\n${program(tour)}`], {

@@ -201,7 +201,7 @@ static bool is_blocking(const struct audit_row *row)
 /* Returns 1 if the row gives places to its hold, -1 if it takes them out, else 0. */
 static int granted(const struct audit_row *row)
 {
-    if (row->cause == CAUSE_HOLD)
+    if (row->cause == CAUSE_HOLD || row->cause == CAUSE_WAITLIST)
         return 1;
     return row->cause == CAUSE_CHANGE ? row->to == SEAT_HELD ? 1 : -1 : 0;
 }

@@ -452,7 +452,7 @@ struct prune {
     int64_t after;   /* events up to this one have been looked at; 0: a round begins */
     int64_t event;   /* being pruned; 0: none */
     bool whole;      /* all that it does not need, and not only finished holds */
-    int64_t hold;    /* of a whole event: holds up to this key have been looked at */
+    int64_t hold;    /* of a whole event: holds and waits up to this key have been looked at */
     int64_t n_holds; /* holds that were deleted with their rows of the log, since the beginning */
 };
 /* Looks at some more events for one that has something to prune: p->event.  If it is 0 and p->after
@@ -465,10 +465,11 @@ HF_MUST_USE enum hf_status ledger_prune_next(struct ledger *l, const struct prun
  * order in which they ended.  What is left of the log is still true, since each of them gave back
  * what it had taken, but has gaps up to events.holds_pruned_seq.  Bookings keep their holds, and
  * the newest entry of a log stays, so that a view that is far behind finds a gap before it and
- * reads the event again.
+ * reads the event again.  Entries of its waiting list that have ended go likewise, all but the
+ * newest, whose number the next one follows.
  *
  * Of a whole event: entries of its log from the oldest on, then all finished holds without a
- * booking, then stored heads.  Sales are kept.
+ * booking and all ended entries of its waiting list, then stored heads.  Sales are kept.
  *
  * Each slice is a transaction under the event's lock.  p->event is 0 afterwards if nothing is left
  * to do, or if the event has changed meanwhile. */
@@ -484,8 +485,8 @@ HF_MUST_USE enum hf_status ledger_pruned(struct ledger *l, int64_t event, struct
                                          struct hf_err *err);
 
 /* The erasure of an owner: of the label, the metadata, the client's hash, the reference and the
- * reason of each of its holds and bookings, of all events, of the addresses in their rows of the
- * log, and of the answers stored about them. */
+ * reason of each of its holds, bookings and entries of waiting lists, of all events, of the addresses
+ * in their rows of the log, and of the answers stored about them. */
 struct erasure {
     const char *owner; /* borrowed */
     size_t owner_len;
@@ -493,7 +494,7 @@ struct erasure {
      * (`is_own`); returns false if there is nothing to erase in it. */
     bool (*rewrite)(const char *body, size_t len, const struct erasure *x, bool is_own,
                     struct buf *out);
-    int64_t after;                    /* holds up to this key have been looked at */
+    int64_t after;                    /* holds and waits up to this key have been looked at */
     uint8_t key_after[KEY_HASH_SIZE]; /* stored answers up to this hash have been looked at */
     bool holds_done, done;
     VEC(int64_t) holds;        /* those erased so far, ascending; vec_close by the owner */

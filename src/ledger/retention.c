@@ -1,5 +1,6 @@
-/* Retention: finished holds and what archived events no longer need are deleted, and owners are
- * erased.  In slices, each a transaction of its own that takes a few milliseconds, between the
+/* Retention: finished holds, ended entries of waiting lists and what archived events no longer need
+ * are deleted, and owners are erased.  Holds and entries of an event draw their keys from one
+ * counter, so a list of keys may have both.  In slices, each a transaction of its own that takes a few milliseconds, between the
  * batches of a worker. See ledger.h. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,14 +9,14 @@
 
 #define SLICE_EVENTS 500   /* looked at at once */
 #define SLICE_ENTRIES 500  /* of the log, deleted at once */
-#define SLICE_ENDS 200     /* entries of the log, looked at at once for holds that end in them */
-#define SLICE_HOLDS 2000   /* looked at, or deleted, at once */
+#define SLICE_ENDS 200     /* entries of the log, looked at at once for what ends in them */
+#define SLICE_HOLDS 2000   /* and waits, looked at, or deleted, at once */
 #define SLICE_KEYS 500     /* stored answers looked at at once */
 #define ERASE_ENTRIES 5000 /* of the log, named in one statement */
 
-/* ---- the rows of holds ---- */
+/* ---- the rows of holds and waits ---- */
 
-/* Runs a statement over the keys of holds, which are those of their bookings too. */
+/* Runs a statement over the keys of holds, which are those of their bookings too, or of waits. */
 static enum hf_status on_holds(struct ledger *l, enum statement which, const int64_t *keys,
                                size_t n, int64_t *ret_changes, struct hf_err *err)
 {
@@ -30,7 +31,7 @@ static enum hf_status on_holds(struct ledger *l, enum statement which, const int
 static int64_t followers_max(struct db_stmt *chains)
 {
     int64_t object = db_column_int(chains, 2), cause = db_column_int(chains, 3);
-    if (object == AUDIT_PAYMENT || cause == CAUSE_RENEW)
+    if (object == AUDIT_PAYMENT || object == AUDIT_WAIT || cause == CAUSE_RENEW)
         return 0;
     int64_t places = db_column_int(chains, 4);
     if (places > HOLD_PLACES_MAX || cause == CAUSE_CHANGE) /* damaged; or some are given back */
@@ -38,9 +39,10 @@ static int64_t followers_max(struct db_stmt *chains)
     return places + 1;
 }
 
-/* An entry, if there is one of this key and it is about the hold. */
+/* An entry, if there is one of this key, about the hold, or about a wait that names the hold. */
 struct entry_of_hold {
     int64_t entry, hold;
+    bool waits;
 };
 struct entries_of_holds {
     VEC(struct entry_of_hold) list;
@@ -62,11 +64,12 @@ static enum hf_status find_entries(struct ledger *l, const int64_t *holds, size_
     while ((status = ledger_next(chains, &is_row, err)) == HF_OK && is_row)
         for (int64_t i = 0, last = followers_max(chains); i <= last; i++)
             *vec_push(&ret->list) =
-                (struct entry_of_hold){db_column_int(chains, 0) + i, db_column_int(chains, 1)};
+                (struct entry_of_hold){db_column_int(chains, 0) + i, db_column_int(chains, 1),
+                                       db_column_int(chains, 2) == AUDIT_WAIT};
     return status;
 }
 
-/* Runs a statement over all entries of the log that are about these holds.  O(entries). */
+/* Runs a statement over all entries of the log that are about these holds and waits.  O(entries). */
 static enum hf_status on_entries(struct ledger *l, enum statement which, const int64_t *holds,
                                  size_t n, struct hf_err *err)
 {
@@ -78,6 +81,7 @@ static enum hf_status on_entries(struct ledger *l, enum statement which, const i
         for (; i < entries.list.n && i < first + ERASE_ENTRIES; i++) {
             ledger_arg_int(l, entries.list.v[i].entry);
             ledger_arg_int(l, entries.list.v[i].hold);
+            ledger_arg_int(l, entries.list.v[i].waits);
         }
         status = ledger_exec_args(l, which, i - first, NULL, err);
     }
@@ -155,7 +159,7 @@ static enum hf_status read_state(struct ledger *l, struct prune_state *s, struct
 
 /* An entry of the log, as far as pruning has to know it. */
 struct old_entry {
-    int64_t entry, at, object, after, hold;
+    int64_t entry, at, object, after, hold, fence;
 };
 
 /* Reads up to `n` entries of the event behind `seq`. */
@@ -173,11 +177,11 @@ static enum hf_status read_entries(struct ledger *l, int64_t event, int64_t seq,
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
         ret[(*ret_n)++] = (struct old_entry){db_column_int(stmt, 0), db_column_int(stmt, 1),
                                              db_column_int(stmt, 2), db_column_int(stmt, 3),
-                                             db_column_int(stmt, 4)};
+                                             db_column_int(stmt, 4), db_column_int(stmt, 5)};
     return status;
 }
 
-/* ---- pruning: finished holds ---- */
+/* ---- pruning: finished holds and waits ---- */
 
 /* The most entries that one transition can have, and the one behind it: a ledger that is older than
  * schema version 4 has an entry for each place. */
@@ -195,22 +199,35 @@ static size_t whole_transitions(const struct old_entry *entries, size_t n, int64
     return 0;
 }
 
-/* Finds those holds among the ones that end in these entries that may go. */
+/* The hold, or the wait, that ends in this entry; 0: none does. */
+static int64_t ends_in(const struct old_entry *entry, bool waits)
+{
+    if (waits)
+        return entry->object == AUDIT_WAIT && !wait_is_live((enum wait_status)entry->after)
+                   ? HOLD_KEY(entry->entry >> AUDIT_SEQ_BITS, entry->fence)
+                   : 0;
+    return entry->object == AUDIT_HOLD &&
+                   (entry->after == HOLD_EXPIRED || entry->after == HOLD_RELEASED)
+               ? entry->hold
+               : 0;
+}
+
+/* Appends those holds, or waits, among the ones that end in these entries that may go. */
 static enum hf_status find_finished(struct ledger *l, const struct old_entry *entries, size_t n,
-                                    int64_t seq, int64_t *ret, size_t *ret_n, struct hf_err *err)
+                                    int64_t seq, bool waits, int64_t *ret, size_t *ret_n,
+                                    struct hf_err *err)
 {
     struct db_stmt *stmt;
     bool is_row;
-    size_t n_ends = 0;
-    enum hf_status status = ledger_stmt(l, ST_HOLDS_FINISHED, &stmt, err);
+    size_t n_ends = 0, found = 0;
+    enum hf_status status =
+        ledger_stmt(l, waits ? ST_WAITS_FINISHED : ST_HOLDS_FINISHED, &stmt, err);
     vec_clear(&l->args);
-    *ret_n = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct old_entry *entry = &entries[i];
-        if (entry->object != AUDIT_HOLD ||
-            (entry->after != HOLD_EXPIRED && entry->after != HOLD_RELEASED))
+        int64_t key = ends_in(&entries[i], waits);
+        if (!key)
             continue;
-        ledger_arg_int(l, entry->hold);
+        ledger_arg_int(l, key);
         ledger_arg_int(l, seq);
         n_ends++;
     }
@@ -220,28 +237,31 @@ static enum hf_status find_finished(struct ledger *l, const struct old_entry *en
     if (status != HF_OK)
         return status;
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
-        if (*ret_n < n)
+        if (found++ < n_ends)
             ret[(*ret_n)++] = db_column_int(stmt, 0);
     return status;
 }
 
-static enum hf_status delete_holds(struct ledger *l, const int64_t *keys, size_t n,
-                                   struct hf_err *err)
+/* Deletes what the keys stand for: holds, and behind them waits. */
+static enum hf_status delete_finished(struct ledger *l, const int64_t *keys, size_t n_holds,
+                                      size_t n, struct hf_err *err)
 {
     enum hf_status status;
     if (!n)
         return HF_OK;
     if ((status = on_entries(l, ST_LOG_DELETE, keys, n, err)) != HF_OK ||
-        (status = on_holds(l, ST_NOTICES_DELETE, keys, n, NULL, err)) != HF_OK)
+        (status = on_holds(l, ST_NOTICES_DELETE, keys, n, NULL, err)) != HF_OK ||
+        (n_holds && (status = on_holds(l, ST_HOLD_DELETE, keys, n_holds, NULL, err)) != HF_OK))
         return status;
-    return on_holds(l, ST_HOLD_DELETE, keys, n, NULL, err);
+    return n > n_holds ? on_holds(l, ST_WAIT_DELETE, keys + n_holds, n - n_holds, NULL, err)
+                       : HF_OK;
 }
 
-/* Looks at the next entries of the log, and deletes the holds that end in them. */
+/* Looks at the next entries of the log, and deletes the holds and the waits that end in them. */
 static enum hf_status prune_finished(struct ledger *l, int64_t before, const struct prune_state *s,
                                      struct prune *p, struct hf_err *err)
 {
-    size_t max = SLICE_ENDS + TRANSITION_ENTRIES_MAX, n = 0, n_keys = 0;
+    size_t max = SLICE_ENDS + TRANSITION_ENTRIES_MAX, n = 0, n_holds = 0, n_keys = 0;
     struct old_entry *entries = hf_alloc(max * sizeof *entries);
     int64_t *keys = hf_alloc(max * sizeof *keys), after = s->holds_pruned_seq;
     enum hf_status status = read_entries(l, s->event, after, SLICE_ENDS, entries, &n, err);
@@ -253,10 +273,13 @@ static enum hf_status prune_finished(struct ledger *l, int64_t before, const str
     if (status == HF_OK && whole) {
         int64_t seq = (entries[whole].entry & SEQ_MAX) - 1;
         const struct db_value mark[] = {db_int(s->event), db_int(seq)};
-        if ((status = find_finished(l, entries, whole, seq, keys, &n_keys, err)) == HF_OK &&
-            (status = delete_holds(l, keys, n_keys, err)) == HF_OK)
+        status = find_finished(l, entries, whole, seq, false, keys, &n_keys, err);
+        n_holds = n_keys;
+        if (status == HF_OK &&
+            (status = find_finished(l, entries, whole, seq, true, keys, &n_keys, err)) == HF_OK &&
+            (status = delete_finished(l, keys, n_holds, n_keys, err)) == HF_OK)
             status = ledger_exec(l, ST_HOLDS_PRUNED, mark, NULL, err);
-        p->n_holds += (int64_t)n_keys;
+        p->n_holds += (int64_t)n_holds;
     }
     if (!whole)
         p->event = 0;
@@ -286,8 +309,8 @@ static enum hf_status prune_log(struct ledger *l, const struct prune_state *s, s
     return ledger_exec(l, ST_PRUNED_WRITE, mark, NULL, err);
 }
 
-/* Looks at the next holds in the order of their keys, so that sales are passed over once.  Holds
- * that were booked stay, whatever became of the booking: they say what the money was for.  The
+/* Looks at the next holds and waits in the order of their keys, so that sales are passed over once.
+ * Holds that were booked stay, whatever became of the booking: they say what the money was for.  The
  * notifications about all of them were delivered long ago, or never will be. */
 static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_done,
                                   struct hf_err *err)
@@ -302,6 +325,8 @@ static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_d
         status = ledger_exec(l, ST_NOTICES_PRUNE, range, NULL, err);
         if (status == HF_OK)
             status = ledger_exec(l, ST_HOLDS_PRUNE, range, NULL, err);
+        if (status == HF_OK)
+            status = ledger_exec(l, ST_WAITS_PRUNE, range, NULL, err);
         p->hold = keys[n - 1];
     }
     *ret_done = n < SLICE_HOLDS;
@@ -374,6 +399,14 @@ static enum hf_status erase_buyer(struct ledger *l, const int64_t *keys, size_t 
     return on_holds(l, ST_BUYER_ERASE, keys, n, ret_bookings, err);
 }
 
+/* Live entries are ended first (api/owners.c); one that came since then waits on for nobody. */
+static enum hf_status erase_waits(struct ledger *l, const int64_t *keys, size_t n,
+                                  struct hf_err *err)
+{
+    enum hf_status status = on_holds(l, ST_WAIT_ERASE, keys, n, NULL, err);
+    return status == HF_OK ? on_entries(l, ST_ADDRESS_ERASE, keys, n, err) : status;
+}
+
 static enum hf_status erase_holds(struct ledger *l, struct erasure *x, struct hf_err *err)
 {
     int64_t *keys = hf_alloc(SLICE_HOLDS * sizeof *keys), bookings = 0;
@@ -392,6 +425,10 @@ static enum hf_status erase_holds(struct ledger *l, struct erasure *x, struct hf
         for (size_t i = 0; status == HF_OK && i < found; i++)
             *vec_push(&x->holds) = keys[i];
         x->bookings += bookings;
+        if (status == HF_OK)
+            status = ledger_read_ints(l, ST_WAITS_OF_OWNER, range, SLICE_HOLDS, keys, &found, err);
+        if (status == HF_OK && found)
+            status = erase_waits(l, keys, found, err);
     } else {
         x->holds_done = true;
     }

@@ -25,6 +25,11 @@
 /* What wait_from_row reads: an entry of the waiting list, and the hold that it was offered. */
 #define WAIT_OFFERED WAIT_SELECTED ", h.hold, h.secret, h.expires_at"
 #define WAITS_FROM " FROM waitlist w LEFT JOIN holds h ON h.hold = w.hold"
+/* An entry of the log about a hold, or (r.waits) about one of the waiting list, which names a hold that
+ * it is offered. */
+#define LOG_OF_HOLD                                                                                \
+    "log.entry = r.entry AND log.hold = r.hold"                                                    \
+    " AND CASE WHEN log.object = 7 THEN 1 ELSE 0 END = r.waits"
 /* What a job has to know of its payment. */
 #define JOB_PAYMENT_COLUMNS                                                                        \
     "p.secret, p.intent, p.currency, p.status, p.captures_by_hand, b.email, b.created_at,"         \
@@ -367,6 +372,8 @@
       " THEN 1 ELSE 0 END AS some, CASE WHEN e.status = 3 AND e.holds_pruned_seq < c.seq"          \
       " AND c.now <= r.log_before"                                                                 \
       " AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.status = 1 AND h.event = e.event)"           \
+      " AND NOT EXISTS (SELECT 1 FROM waitlist w WHERE w.ended_at = 0 AND w.status IN (1, 2)"      \
+      " AND w.event = e.event)"                                                                    \
       " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.status = 1"                               \
       " AND b.booking > (e.event << 40) AND b.booking < ((e.event + 1) << 40))"                    \
       " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 1"                                   \
@@ -380,13 +387,13 @@
     X(PRUNE_STATE, "SELECT e.status, e.pruned_seq, e.holds_pruned_seq, c.seq, c.now FROM events e" \
                    " JOIN event_clock c ON c.event = e.event WHERE e.event = r.event"              \
                    "{args(event bigint)}")                                                         \
-    X(LOG_FIRST, "SELECT entry, at, object, after, hold FROM log"                                  \
+    X(LOG_FIRST, "SELECT entry, at, object, after, hold, fence FROM log"                           \
                  " WHERE entry > r.first AND entry < r.last"                                       \
                  " ORDER BY entry LIMIT r.n{args(first bigint, last bigint, n bigint)}")           \
     X(LOG_PRUNE, "DELETE FROM log WHERE entry > r.first AND entry < r.last"                        \
                  "{args(first bigint, last bigint)}")                                              \
-    X(LOG_DELETE, "DELETE FROM log{ USING rows(entry bigint, hold bigint)}"                        \
-                  " WHERE log.entry = r.entry AND log.hold = r.hold")                              \
+    X(LOG_DELETE, "DELETE FROM log{ USING rows(entry bigint, hold bigint, waits bigint)}"          \
+                  " WHERE " LOG_OF_HOLD)                                                           \
     X(HOLDS_FINISHED, /* by r.seq, that sold nothing and that no seat's history needs */           \
       "SELECT h.hold FROM holds h{, rows(hold bigint, seq bigint)}"                                \
       " WHERE h.hold = r.hold AND h.last_seq <= r.seq AND h.status IN (2, 3)"                      \
@@ -394,17 +401,31 @@
       " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.booking = h.hold)"                        \
       " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.booking = h.hold AND j.status = 1)"           \
       " AND (h.channel = 0 OR (h.seats = '[]' AND h.fence = h.hold - (h.event << 40)))")           \
+    X(WAITS_FINISHED, /* the same; the last number of the event must stay known */                 \
+      "SELECT w.entry FROM waitlist w{, rows(entry bigint, seq bigint)}"                           \
+      " WHERE w.entry = r.entry AND w.last_seq <= r.seq AND w.ended_at > 0"                        \
+      " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.booking = w.entry AND j.status = 1)"          \
+      " AND w.entry < (SELECT MAX(x.entry) FROM waitlist x"                                        \
+      " WHERE x.entry > (w.event << 40) AND x.entry < ((w.event + 1) << 40))")                     \
+    X(WAIT_DELETE, "DELETE FROM waitlist{ USING rows(entry bigint)}"                               \
+                   " WHERE waitlist.entry = r.entry")                                              \
     X(HOLD_DELETE, "DELETE FROM holds{ USING rows(hold bigint)} WHERE holds.hold = r.hold")        \
     X(NOTICES_DELETE, "DELETE FROM jobs{ USING rows(hold bigint)} WHERE jobs.booking = r.hold"     \
                       " AND jobs.kind = 6 AND jobs.status <> 1")                                   \
     X(PRUNED_WRITE, "UPDATE events SET pruned_seq = r.seq WHERE event = r.event"                   \
                     "{args(event bigint, seq bigint)}")                                            \
-    X(HOLDS_AFTER, "SELECT hold FROM holds WHERE hold > r.after AND hold < r.last"                 \
-                   " ORDER BY hold LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
+    X(HOLDS_AFTER, /* holds and entries of waiting lists, whose keys are of one kind */            \
+      "SELECT x.item FROM (SELECT h.item FROM (SELECT hold AS item FROM holds"                     \
+      " WHERE hold > r.after AND hold < r.last ORDER BY hold LIMIT r.n) h UNION ALL"               \
+      " SELECT w.item FROM (SELECT entry AS item FROM waitlist"                                    \
+      " WHERE entry > r.after AND entry < r.last ORDER BY entry LIMIT r.n) w) x"                   \
+      " ORDER BY x.item LIMIT r.n{args(after bigint, last bigint, n bigint)}")                     \
     X(HOLDS_PRUNE, "DELETE FROM holds WHERE hold > r.after AND hold <= r.last"                     \
                    " AND status IN (2, 3) AND NOT EXISTS"                                          \
                    " (SELECT 1 FROM bookings b WHERE b.booking = holds.hold)"                      \
                    " AND booked_with IS NULL{args(after bigint, last bigint)}")                    \
+    X(WAITS_PRUNE, "DELETE FROM waitlist WHERE entry > r.after AND entry <= r.last"                \
+                   " AND ended_at > 0{args(after bigint, last bigint)}")                           \
     X(NOTICES_PRUNE, "DELETE FROM jobs WHERE booking > r.after AND booking <= r.last"              \
                      " AND kind = 6 AND status <> 1{args(after bigint, last bigint)}")             \
     X(HEADS_PRUNE, "DELETE FROM seat_heads WHERE chunk >= r.first AND chunk < r.last"              \
@@ -414,6 +435,11 @@
     X(OWNER_FIND, "SELECT hold FROM holds WHERE hold > r.after AND hold <= r.last"                 \
                   " AND owner = r.owner ORDER BY hold"                                             \
                   "{args(after bigint, last bigint, owner text)}")                                 \
+    X(WAITS_OF_OWNER, "SELECT entry FROM waitlist WHERE entry > r.after AND entry <= r.last"       \
+                      " AND owner = r.owner ORDER BY entry"                                        \
+                      "{args(after bigint, last bigint, owner text)}")                             \
+    X(WAIT_ERASE, "UPDATE waitlist SET owner = NULL, metadata = NULL, client = 0"                  \
+                  "{ FROM rows(entry bigint)} WHERE waitlist.entry = r.entry")                     \
     X(OWNER_ERASE, "UPDATE holds SET owner = NULL, metadata = NULL, client = 0"                    \
                    "{ FROM rows(hold bigint)} WHERE holds.hold = r.hold")                          \
     X(BUYER_ERASE, "UPDATE bookings SET reference = NULL, reason = NULL, email = NULL"             \
@@ -424,17 +450,18 @@
       "UPDATE jobs SET checks_first = 1"                                                           \
       "{ FROM rows(booking bigint)} WHERE jobs.booking = r.booking AND jobs.kind = 4"              \
       " AND jobs.status = 1")                                                                      \
-    X(HOLD_CHAINS, /* every entry of the chains of holds, each found by its key */                 \
+    X(HOLD_CHAINS, /* every entry of the chains of holds and waits, each found by its key */       \
       "WITH RECURSIVE chain(entry, hold, object, cause, quantity, prev) AS ("                      \
       "SELECT a.entry, a.hold, a.object, a.cause, a.quantity, a.prev"                              \
-      " FROM holds h, log a{, rows(hold bigint)}"                                                  \
-      " WHERE h.hold = r.hold AND a.entry = (h.event << 40) + h.last_seq UNION ALL"                \
+      " FROM log a{, rows(hold bigint)} WHERE a.entry = ((r.hold >> 40) << 40)"                    \
+      " + COALESCE((SELECT h.last_seq FROM holds h WHERE h.hold = r.hold),"                        \
+      " (SELECT w.last_seq FROM waitlist w WHERE w.entry = r.hold)) UNION ALL"                     \
       " SELECT a.entry, a.hold, a.object, a.cause, a.quantity, a.prev FROM chain c, log a"         \
       " WHERE c.prev > 0 AND a.entry = ((c.entry >> 40) << 40) + c.prev AND a.entry < c.entry)"    \
       " SELECT entry, hold, object, cause, quantity FROM chain")                                   \
     X(ADDRESS_ERASE, /* ranges of keys would make PostgreSQL read the whole log */                 \
-      "UPDATE log SET actor = '" ACTOR_ADDRESS_ERASED "'{ FROM rows(entry bigint, hold bigint)}"   \
-      " WHERE log.entry = r.entry AND log.hold = r.hold"                                           \
+      "UPDATE log SET actor = '" ACTOR_ADDRESS_ERASED "'"                                          \
+      "{ FROM rows(entry bigint, hold bigint, waits bigint)} WHERE " LOG_OF_HOLD                   \
       " AND log.actor LIKE '" ACTOR_ADDRESS "%'")                                                  \
     X(JOBS_RESTORE, /* what became of a call after the backup is not known */                      \
       "UPDATE jobs SET leased_until = 0, checks_first = CASE WHEN kind < 6 THEN 1 ELSE 0 END"      \

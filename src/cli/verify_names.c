@@ -44,7 +44,7 @@ static int64_t event_of(const char *text)
             continue;
         if (noun == EVENT)
             return number;
-        if ((noun == HOLD || noun == BOOKING) && !by_hold)
+        if ((noun == HOLD || noun == BOOKING || noun == ENTRY) && !by_hold)
             by_hold = HOLD_EVENT(number);
     }
     return by_hold;

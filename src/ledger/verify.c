@@ -1,5 +1,5 @@
-/* Reads the ledger for verify_fold.c, verify_rows.c, verify_money.c and verify_venue.c, one event
- * after another, in one transaction that writes nothing: what is compared is the state of one
+/* Reads the ledger for verify_fold.c, verify_rows.c, verify_money.c, verify_waits.c and
+ * verify_venue.c, one event after another, in one transaction that writes nothing: what is compared is the state of one
  * moment, however busy the servers are.
  * While it lasts, SQLite cannot empty a running server's log. */
 #include "ledger/verify.h"
@@ -380,6 +380,27 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
                    db_column_int(stmt, 18));
 }
 
+static void on_wait(struct verifier *v, struct db_stmt *stmt)
+{
+    size_t len;
+    struct wait_wish wish;
+    struct wait_seen *w = vec_push(&v->event.waits);
+    *w = (struct wait_seen){.key = db_column_int(stmt, 0),
+                            .number = db_column_int(stmt, 2),
+                            .rank = db_column_int(stmt, 3),
+                            .status = small(db_column_int(stmt, 4)),
+                            .reason = small(db_column_int(stmt, 5)),
+                            .ended_at = db_column_int(stmt, 6),
+                            .read_at = db_column_int(stmt, 7),
+                            .last_seq = db_column_int(stmt, 8),
+                            .hold = db_column_int(stmt, 9)};
+    const char *text = db_column_data(stmt, 10, &len);
+    w->quantity = text && wish_list_parse(text, len, &wish) ? wish.quantity : 0;
+    if (db_column_int(stmt, 1) != v->event.event)
+        verify_violation(v->event.report, VERIFY_STRAYS, "entry %lld names event %lld", (ll)w->key,
+                         (ll)db_column_int(stmt, 1));
+}
+
 static void on_booking(struct verifier *v, struct db_stmt *stmt)
 {
     int64_t key = db_column_int(stmt, 0);
@@ -432,7 +453,8 @@ static void on_job(struct verifier *v, struct db_stmt *stmt)
                                                .status = small(db_column_int(stmt, 3)),
                                                .payment = db_column_int(stmt, 4),
                                                .amount = db_column_int(stmt, 5),
-                                               .refund = db_column_int(stmt, 6)});
+                                               .refund = db_column_int(stmt, 6),
+                                               .notice = small(db_column_int(stmt, 7))});
 }
 
 static void on_intent(struct verifier *v, struct db_stmt *stmt)
@@ -507,7 +529,7 @@ static void on_seat(struct verifier *v, struct db_stmt *stmt)
 
 /* ---- one event ---- */
 
-/* Reads holds, sales, money and heads before the log, and seats last: each is compared when it is
+/* Reads holds, entries, sales, money and heads before the log, and seats last: each is compared when it is
  * read. */
 static enum hf_status verify_event(struct verifier *v, const struct clock_row *clock,
                                    struct hf_err *err)
@@ -532,6 +554,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         {VS_AREAS, event, 0, on_area, NULL},
         {VS_VENUES, event, 0, on_venue_part, NULL},
         {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
+        {VS_WAITS, first_hold, last_hold, on_wait, NULL},
         {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
         {VS_PAST, first_hold, last_hold, on_past, NULL},
         {VS_PAYMENTS, first_hold, last_hold, on_payment, NULL},
@@ -552,6 +575,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
     venue_check_end(&v->venue, event, e->report);
     verify_areas(e);
     verify_holds(e);
+    verify_entries(e);
     verify_money(e);
     return HF_OK;
 }
@@ -565,6 +589,7 @@ static void event_close(struct event_state *e)
     vec_close(&e->heads_seqs);
     vec_close(&e->prices);
     vec_close(&e->holds);
+    vec_close(&e->waits);
     vec_close(&e->past);
     vec_close(&e->payments);
     vec_close(&e->refunds);
@@ -585,6 +610,7 @@ static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
         {"categories", VS_COUNT_CATEGORIES, VS_CATEGORIES},
         {"venues", VS_COUNT_VENUES, VS_VENUES},
         {"holds", VS_COUNT_HOLDS, VS_HOLDS},
+        {"waitlist", VS_COUNT_WAITS, VS_WAITS},
         {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS},
         {"bookings_past", VS_COUNT_PAST, VS_PAST},
         {"payments", VS_COUNT_PAYMENTS, VS_PAYMENTS},

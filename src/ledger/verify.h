@@ -1,8 +1,8 @@
 /* Checks every invariant that the rows of the ledger can show, on one snapshot.  Uses a connection
  * of its own that only reads, so it works beside running servers; any thread.
  *
- * Memory holds one event at a time: 72 bytes per seat, 144 per hold, 80 per payment, 40 per refund
- * and 32 per failed booking that another one followed.  The cost is one ordered pass over each
+ * Memory holds one event at a time: 72 bytes per seat, 152 per hold, 120 per entry of its waiting
+ * list, 80 per payment, 40 per refund and 32 per failed booking that another one followed.  The cost is one ordered pass over each
  * table.
  *
  * The log of an archived event may begin after its events.pruned_seq, and its finished holds may be
@@ -56,10 +56,13 @@
     X(FOLD_PAYMENTS, "I11", "the log, folded, gives every payment", "payments")                    \
     X(FOLD_AREAS, "I11", "the log, folded, gives every area's counters and blocks", "areas")       \
     X(FOLD_EVENTS, "I11", "the log, folded, gives every event's status", "events")                 \
+    X(FOLD_WAITS, "I11", "the log, folded, gives every entry of the waiting lists", "entries")     \
     X(STRAYS, "I11", "every row belongs to an event", "rows")                                      \
     X(SCHEMA, "I11", "the tables, and all that belongs to them, are as Holdfast makes them",       \
       "objects")                                                                                   \
     X(FILE, "I7", "the database's file is sound (SQLite)", "files")                                \
+    X(WAITS, "I17", "entries have numbers as they came, and each offered one its own live hold",   \
+      "entries")                                                                                   \
     X(GATE, "I12", "the gate has no seat that the ledger does not give its hold", "entries")       \
     X(TURNS, "I17", "what becomes free goes to the next on the waiting list whom it fits", "turns")
 

@@ -107,7 +107,7 @@ static void check_chain(struct event_state *e, const struct audit_row *row, cons
 }
 
 /* A grant gives a new fence: to a new hold, or to one that gets other places, is rescued or was
- * restored. */
+ * restored; and to a new entry of the waiting list. */
 static void fold_grant(struct event_state *e, const struct audit_row *row)
 {
     if (row->fence <= e->grant_fence)
@@ -116,7 +116,8 @@ static void fold_grant(struct event_state *e, const struct audit_row *row)
                          (ll)e->event, (ll)row->seq, (ll)row->fence, (ll)e->grant_fence);
     else
         e->grant_fence = row->fence;
-    if (row->from == HOLD_NONE && row->fence != HOLD_FIRST_FENCE(row->hold))
+    if (row->object == AUDIT_HOLD && row->from == HOLD_NONE &&
+        row->fence != HOLD_FIRST_FENCE(row->hold))
         verify_violation(e->report, VERIFY_FENCE_ORDER,
                          "event %lld, seq %lld: hold %lld granted with another's fence %lld",
                          (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)row->fence);
@@ -158,10 +159,12 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->hold);
         return;
     }
-    if (row->from == HOLD_NONE)
+    if (row->from == HOLD_NONE) {
         h->begun = true;
-    else if (e->pruned_seq && (!h->log_seq || h->log_status == NOT_KNOWN))
+        h->wait = row->cause == CAUSE_WAITLIST ? OFFERED : 0;
+    } else if (e->pruned_seq && (!h->log_seq || h->log_status == NOT_KNOWN)) {
         adopt_hold(h, row, grant);
+    }
     check_chain(e, row, "hold", row->hold, h->log_status);
     check_prev(e, row, "hold", row->hold, h->log_seq);
     if (!grant && row->fence != h->log_fence)
@@ -489,6 +492,69 @@ static void fold_payment(struct event_state *e, const struct audit_row *row)
     p->log_status = (uint8_t)row->to;
 }
 
+/* What the entry was before its first remaining row is as that row and its own have it. */
+static void adopt_wait(struct wait_seen *w, const struct audit_row *row)
+{
+    w->log_status = (uint8_t)row->from;
+    w->log_number = w->number;
+    w->log_rank = w->rank;
+    w->log_read_at = w->read_at;
+    w->log_hold = row->from == WAIT_OFFERED ? w->hold : 0;
+}
+
+/* The row of an offer follows on those of the hold, which may have been pruned since. */
+static void fold_offer(struct event_state *e, const struct audit_row *row, struct wait_seen *w)
+{
+    struct hold_state *h = verify_hold(e, row->hold);
+    w->log_hold = row->hold;
+    if (h && h->begun && h->wait != OFFERED)
+        verify_violation(
+            e->report, VERIFY_WAITS,
+            "event %lld, seq %lld: entry %lld is offered hold %lld, which is not for it",
+            (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold);
+    if (h)
+        h->wait = w->key;
+}
+
+static void fold_wait(struct event_state *e, const struct audit_row *row)
+{
+    struct wait_seen *w = verify_wait(e, HOLD_KEY(e->event, row->fence));
+    if (row->from == WAIT_NONE)
+        fold_grant(e, row);
+    if (!w) {
+        verify_violation(e->report, VERIFY_FOLD_WAITS,
+                         "event %lld, seq %lld: entry %lld is in the log only", (ll)e->event,
+                         (ll)row->seq, (ll)HOLD_KEY(e->event, row->fence));
+        return;
+    }
+    if (row->from == WAIT_NONE) {
+        w->log_number = w->log_rank = row->until;
+        w->log_read_at = row->at;
+    } else if (e->pruned_seq && !w->log_seq) {
+        adopt_wait(w, row);
+    }
+    check_chain(e, row, "entry", w->key, w->log_status);
+    check_prev(e, row, "entry", w->key, w->log_seq);
+    if (row->quantity != w->quantity)
+        verify_violation(e->report, VERIFY_FOLD_WAITS,
+                         "entry %lld: it wants %u places, by the log %lld", (ll)w->key, w->quantity,
+                         (ll)row->quantity);
+    if (row->to == WAIT_OFFERED)
+        fold_offer(e, row, w);
+    else if (row->hold != w->log_hold)
+        verify_violation(
+            e->report, VERIFY_LOG_CHAIN,
+            "event %lld, seq %lld: entry %lld changes with hold %lld, it has hold %lld",
+            (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold, (ll)w->log_hold);
+    if (row->to == WAIT_WAITING && row->cause == CAUSE_CHANGE)
+        w->log_rank = -row->seq;
+    if (row->to == WAIT_WAITING && row->cause == CAUSE_RENEW)
+        w->log_read_at = row->at;
+    w->log_status = (uint8_t)row->to;
+    w->log_ended_at = wait_is_live((enum wait_status)row->to) ? 0 : row->at;
+    w->log_seq = row->seq;
+}
+
 /* Is the row the next one?  Those of finished holds may be missing before it, but not where the
  * log begins: what has been pruned as a whole ends right there. */
 static bool follows(const struct event_state *e, const struct audit_row *row)
@@ -530,6 +596,8 @@ void verify_fold(struct event_state *e, const struct audit_row *row)
         fold_booking(e, row);
     else if (row->object == AUDIT_PAYMENT)
         fold_payment(e, row);
+    else if (row->object == AUDIT_WAIT)
+        fold_wait(e, row);
 }
 
 void verify_fold_end(struct event_state *e)

@@ -1,6 +1,6 @@
 /* One event while it is verified: what its tables say beside what its log says.  Internal to
- * verify.c, which reads, verify_fold.c, which folds the log, and verify_rows.c and verify_money.c,
- * which compare. */
+ * verify.c, which reads, verify_fold.c, which folds the log, and verify_rows.c, verify_money.c and
+ * verify_waits.c, which compare. */
 #ifndef HF_LEDGER_VERIFY_INTERNAL_H
 #define HF_LEDGER_VERIFY_INTERNAL_H
 
@@ -49,6 +49,7 @@ struct hold_state {
     int64_t cancelled, log_cancelled; /* when its booking was, as stored and by the log */
     int64_t payment, log_payment;     /* the number of its booking's payment; 0: none */
     int64_t booked_with;              /* the hold that has taken over its places; 0: none */
+    int64_t wait; /* by the log: the entry that it was offered to, or OFFERED; 0: none */
     uint32_t n_seats, log_granted;
     uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
     uint64_t mistyped;  /* the same, each place times its ticket type */
@@ -59,6 +60,19 @@ struct hold_state {
     uint8_t payment_status; /* of its booking's payment; 0: none */
     bool begun;             /* the log has the row that made it */
     bool reported;          /* HOLD_STATUS reports each hold at most once */
+};
+
+/* The hold was made for the waiting list, and the row of its entry follows. */
+#define OFFERED (-1)
+
+/* An entry of the waiting list: as stored, and by the log. */
+struct wait_seen {
+    int64_t key, number, rank, read_at, last_seq;
+    int64_t hold;     /* the last that it was offered; 0: none */
+    int64_t ended_at; /* 0: it is live */
+    int64_t log_number, log_rank, log_read_at, log_seq, log_hold, log_ended_at;
+    uint32_t quantity; /* of its wish; 0: the wish is damaged */
+    uint8_t status, reason, log_status;
 };
 
 /* A booking that failed before another of the same hold took its place. */
@@ -100,7 +114,7 @@ static inline int64_t money_bounded(int64_t amount)
 /* One row of jobs. */
 struct stored_job {
     int64_t booking, job, payment, amount, refund;
-    uint8_t kind, status;
+    uint8_t kind, status, notice;
 };
 
 /* What the places of a hold cost. */
@@ -154,6 +168,7 @@ struct event_state {
     int status, log_status;       /* enum event_status; 0: none yet */
     VEC(struct price_run) prices; /* of the hold being read */
     VEC(struct hold_state) holds; /* by key */
+    VEC(struct wait_seen) waits;  /* by key */
     VEC(struct past_state) past;  /* by booking and payment, like the next one */
     VEC(struct payment_state) payments;
     VEC(struct refund_seen) refunds; /* by booking and refund */
@@ -177,6 +192,8 @@ static inline void verify_count(struct event_state *e, enum verify_id id)
 }
 /* Returns NULL if the event has no such hold. */
 struct hold_state *verify_hold(struct event_state *e, int64_t key);
+/* Returns NULL if the event has no such entry of its waiting list. */
+struct wait_seen *verify_wait(struct event_state *e, int64_t key);
 /* Returns NULL if the event has no such payment. */
 struct payment_state *verify_payment(struct event_state *e, int64_t booking, int64_t payment);
 /* Returns NULL if no booking that failed before had this payment. */
@@ -216,9 +233,10 @@ void verify_job(struct event_state *e, const struct stored_job *row);
 void verify_seat(struct event_state *e, const struct stored_seat *row);
 /* Called after all rows of seats: a seat without a row is available, or held by a live hold. */
 void verify_seats_end(struct event_state *e);
-/* Called at the end: compare areas, and holds with their bookings. */
+/* Called at the end: compare areas, holds with their bookings, and entries with their holds. */
 void verify_areas(struct event_state *e);
 void verify_holds(struct event_state *e);
+void verify_entries(struct event_state *e);
 /* Called at the end, after the holds: compares payments with their bookings, refunds and jobs. */
 void verify_money(struct event_state *e);
 

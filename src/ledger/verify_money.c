@@ -163,7 +163,10 @@ static void check_notice(struct event_state *e, const struct stored_job *row)
 {
     bool has_refund = !row->refund || find_refund(e, row->booking, row->refund);
     bool has_payment = !row->payment || verify_payment(e, row->booking, row->payment);
-    if (!has_refund || !has_payment || !verify_hold(e, row->booking) || row->status < JOB_OWED ||
+    bool is_of_wait = notice_is_of_wait((enum notice)row->notice);
+    bool has_subject = is_of_wait ? verify_wait(e, row->booking) && !row->refund && !row->payment
+                                  : verify_hold(e, row->booking) != NULL;
+    if (!has_refund || !has_payment || !has_subject || row->status < JOB_OWED ||
         row->status > JOB_FAILED)
         verify_violation(e->report, VERIFY_JOBS,
                          "booking %lld: a notification is about nothing that there is",

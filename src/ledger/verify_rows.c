@@ -470,7 +470,8 @@ static void check_shared(struct event_state *e)
     for (size_t i = 0; i < e->later_fences.n; i++) {
         int64_t fence = e->later_fences.v[i];
         bool twice = i && e->later_fences.v[i - 1] == fence;
-        if (twice || fence <= 0 || verify_hold(e, HOLD_KEY(e->event, fence)))
+        int64_t key = HOLD_KEY(e->event, fence);
+        if (twice || fence <= 0 || verify_hold(e, key) || verify_wait(e, key))
             verify_violation(e->report, VERIFY_FENCE_SHARED, "event %lld: fence %lld has two holds",
                              (ll)e->event, (ll)fence);
     }

@@ -36,6 +36,9 @@
       " LEFT JOIN payments p ON p.booking = b.booking AND p.payment = b.payment"                   \
       " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
       "{slow}{args(first bigint, last bigint)}")                                                   \
+    X(WAITS, "SELECT entry, event, number, rank, status, reason, ended_at, read_at, last_seq,"     \
+             " hold, wish FROM waitlist WHERE entry >= r.first AND entry <= r.last ORDER BY entry" \
+             "{slow}{args(first bigint, last bigint)}")                                            \
     X(BOOKINGS, "SELECT booking FROM bookings WHERE booking >= r.first AND booking <= r.last"      \
                 " ORDER BY booking{slow}{args(first bigint, last bigint)}")                        \
     X(PAST, "SELECT b.booking, b.payment, b.status, b.fence, b.cancelled_at, b.event, b.amount,"   \
@@ -49,7 +52,7 @@
     X(REFUNDS, "SELECT booking, refund, payment, amount, status, is_ours FROM refunds"             \
                " WHERE booking >= r.first AND booking <= r.last ORDER BY booking, refund"          \
                "{slow}{args(first bigint, last bigint)}")                                          \
-    X(JOBS, "SELECT booking, job, kind, status, payment, amount, refund FROM jobs"                 \
+    X(JOBS, "SELECT booking, job, kind, status, payment, amount, refund, notice FROM jobs"         \
             " WHERE booking >= r.first AND booking <= r.last ORDER BY booking, job"                \
             "{slow}{args(first bigint, last bigint)}")                                             \
     X(INTENTS, /* that several payments have */                                                    \
@@ -70,6 +73,7 @@
              " AND seat <= r.last ORDER BY seat{slow}{args(first bigint, last bigint)}")           \
     X(COUNT_AREAS, "SELECT COUNT(*) FROM areas{slow}")                                             \
     X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds{slow}")                                             \
+    X(COUNT_WAITS, "SELECT COUNT(*) FROM waitlist{slow}")                                          \
     X(COUNT_BOOKINGS, "SELECT COUNT(*) FROM bookings{slow}")                                       \
     X(COUNT_PAST, "SELECT COUNT(*) FROM bookings_past{slow}")                                      \
     X(COUNT_PAYMENTS, "SELECT COUNT(*) FROM payments{slow}")                                       \

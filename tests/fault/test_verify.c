@@ -21,7 +21,7 @@
 #include "support/engine_client.h"
 #include "support/fixtures.h"
 
-#define EVENTS 6
+#define EVENTS 7
 #define ROWS 2
 #define SEATS_PER_ROW 10
 #define TTL_MS INT64_C(60000)
@@ -61,7 +61,14 @@ static struct damaged_ledger files;
  *             fence 5: released, of house, seat 4
  *             fence 6: released, of house, a place: gone
  *             fence 7: seat 5 blocked
- *             fence 8: active, seats 1 2 */
+ *             fence 8: active, seats 1 2
+ *   event 7   has a waiting list for a place of area 0; two of its 5 places are held by fence 1
+ *             fences 2 to 4: released, a place each
+ *             fence 5: entry 1, offered fence 11, which is confirmed
+ *             fence 6: entry 2, offered fence 12, which is released
+ *             fence 7: entry 3, offered fence 13, which is active
+ *             fence 8: entry 4, which came first, offered fence 10, which is active
+ *             fence 9: entry 5, waits         fence 14: entry 6, evicted, waited */
 
 static void ask(struct client *client, struct call *call, enum verdict want)
 {
@@ -301,6 +308,72 @@ static void make_event_6(struct client *client)
     on_event(client, event, CMD_SEATS_BLOCK, 5, 1);
 }
 
+/* Waits for a place of area 0. */
+static struct id join(struct client *client, struct event *event)
+{
+    struct call call = {.c.kind = CMD_WAIT_JOIN, .c.event = event};
+    call.c.wait_join.wish = (struct wait_wish){.quantity = 1, .section = -1, .tier = -1};
+    ask(client, &call, VERDICT_CREATED);
+    struct id entry = call.c.wait_join.wait.id;
+    call_close(&call);
+    return entry;
+}
+
+static void change_wait(struct client *client, struct event *event, struct id entry,
+                        enum wait_change_kind kind)
+{
+    struct call call = {.c.kind = CMD_WAIT_CHANGE, .c.event = event};
+    call.c.wait_change.kind = kind;
+    call.c.wait_change.id = entry;
+    ask(client, &call, VERDICT_OK);
+    call_close(&call);
+}
+
+static struct event *make_event_with_waits(struct client *client)
+{
+    struct call call;
+    call_event_create(&call, ROWS, SEATS_PER_ROW);
+    call.c.event_create->terms.offer_ttl_ms = call.c.event_create->terms.wait_alive_ms = TTL_MS * 2;
+    call.c.event_create->terms.wait_per_owner = 1;
+    ask(client, &call, VERDICT_CREATED);
+    int64_t key = call.c.event_create->id.key;
+    call_close(&call);
+    call_event_load(&call, key);
+    ask(client, &call, VERDICT_OK);
+    return call.c.event;
+}
+
+/* The hold that the entry is offered. */
+static struct hold_row offer_to(struct client *client, struct id entry)
+{
+    struct call call = {.c.kind = CMD_WAIT_GET, .c.wait_get.id = entry};
+    ask(client, &call, VERDICT_OK);
+    const struct id hold = call.c.wait_get.row.offer.id;
+    call_close(&call);
+    return (struct hold_row){.id = hold, .fence = HOLD_FIRST_FENCE(hold.key)};
+}
+
+static void make_event_7(struct client *client)
+{
+    struct event *event = make_event_with_waits(client);
+    struct hold_row held[3], hold;
+    struct id entries[6];
+    make_places(client, event, 2, false, TTL_MS);
+    for (int i = 0; i < 3; i++)
+        held[i] = make_places(client, event, 1, false, TTL_MS);
+    for (int i = 0; i < 5; i++)
+        entries[i] = join(client, event);
+    change_wait(client, event, entries[3], WAIT_COMES_FIRST);
+    for (int i = 0; i < 3; i++)
+        on_hold(client, event, &held[i], CMD_HOLD_RELEASE, VERDICT_OK);
+    hold = offer_to(client, entries[0]);
+    sell(client, event, &hold);
+    hold = offer_to(client, entries[1]);
+    on_hold(client, event, &hold, CMD_HOLD_RELEASE, VERDICT_OK);
+    entries[5] = join(client, event);
+    change_wait(client, event, entries[5], WAIT_EVICTS);
+}
+
 /* Prunes an event, as retention does. */
 static void prune(struct ledger *ledger, int64_t event, bool whole)
 {
@@ -367,6 +440,7 @@ static int make_ledger(void **state)
     make_event_4(&client);
     struct id booking = make_event_5(&client);
     make_event_6(&client);
+    make_event_7(&client);
     client_stop(&client);
     prune_some(files.url, &clock.clock, booking);
     return 0;
@@ -401,11 +475,13 @@ static void a_ledger_made_by_the_engine_is_sound(void **state)
         assert_int_equal(report.checks[i].rows > 0, has_rows(i));
     assert_int_equal(report.events, EVENTS);
     assert_int_equal(report.checks[VERIFY_SEAT_OWNER].rows, EVENTS * ROWS * SEATS_PER_ROW);
-    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3);
+    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3 + 8);
     assert_int_equal(report.checks[VERIFY_SALES].rows, 5 + 1 + 1 + 1);
-    assert_int_equal(report.checks[VERIFY_FOLD_BOOKINGS].rows, 3 + 2 + 2 + 3 + 1);
+    assert_int_equal(report.checks[VERIFY_FOLD_BOOKINGS].rows, 3 + 2 + 2 + 3 + 1 + 1);
     assert_int_equal(report.checks[VERIFY_FOLD_AREAS].rows, EVENTS);
     assert_int_equal(report.checks[VERIFY_FOLD_EVENTS].rows, EVENTS);
+    assert_int_equal(report.checks[VERIFY_FOLD_WAITS].rows, 6);
+    assert_int_equal(report.checks[VERIFY_WAITS].rows, 6);
 }
 
 static void many_violations_are_counted_and_five_are_shown(void **state)
@@ -448,21 +524,21 @@ static void holds_of_unknown_prices_are_sound(void **state)
     assert_int_equal(report.violations, 0);
 }
 
-/* The entries of event 4 are deleted one by one, as retention does slice by slice. */
-static void a_log_that_is_pruned_up_to_any_entry_is_sound(void **state)
+/* The entries of the event are deleted one by one, as retention does slice by slice. */
+static void prune_one_by_one(int event, const char *archive)
 {
-    (void)state;
     struct verify_report report;
     int64_t rows = INT64_MAX, n = 0;
     for (; rows > 0; n++) {
-        char sql[512];
+        char sql[1024];
         snprintf(sql, sizeof sql,
-                 "UPDATE events SET pruned_seq = COALESCE((SELECT (entry & ((1 << 40) - 1)) - 1"
-                 " FROM log WHERE entry >> 40 = 4 ORDER BY entry LIMIT 1 OFFSET %d),"
-                 " (SELECT seq FROM event_clock WHERE event = 4)) WHERE event = 4;"
-                 "DELETE FROM log WHERE entry >> 40 = 4 AND entry <="
-                 " (SELECT pruned_seq FROM events WHERE event = 4) + (4 << 40)",
-                 (int)n);
+                 "%s; UPDATE events SET pruned_seq ="
+                 " COALESCE((SELECT (entry & ((1 << 40) - 1)) - 1"
+                 " FROM log WHERE entry >> 40 = %d ORDER BY entry LIMIT 1 OFFSET %d),"
+                 " (SELECT seq FROM event_clock WHERE event = %d)) WHERE event = %d;"
+                 "DELETE FROM log WHERE entry >> 40 = %d AND entry <="
+                 " (SELECT pruned_seq FROM events WHERE event = %d) + (%d << 40)",
+                 archive, event, (int)n, event, event, event, event, event);
         damaged_ledger_damage(&files, sql);
         damaged_ledger_verify(files.copy, &report);
         for (size_t i = 0; i < VERIFY_GATE; i++)
@@ -475,6 +551,16 @@ static void a_log_that_is_pruned_up_to_any_entry_is_sound(void **state)
         rows = left;
     }
     assert_true(n > 20);
+}
+
+static void a_log_that_is_pruned_up_to_any_entry_is_sound(void **state)
+{
+    (void)state;
+    prune_one_by_one(4, "");
+    prune_one_by_one(7, "UPDATE events SET status = 3 WHERE event = 7;"
+                        "INSERT INTO log SELECT (7 << 40) + seq + 1, now, 1, 15, 1, 3, 0, 0, 0, 0,"
+                        " 0, 0, NULL, NULL, 0, 'open', NULL FROM event_clock WHERE event = 7;"
+                        "UPDATE event_clock SET seq = seq + 1 WHERE event = 7");
 }
 
 static void a_ledger_that_has_lost_all_finished_holds_is_sound(void **state)
@@ -494,8 +580,11 @@ static void a_ledger_that_has_lost_all_finished_holds_is_sound(void **state)
         prune(ledger, event, false);
     ledger_close(ledger);
     damaged_ledger_is_sound(files.copy, &report);
-    /* Gone are 4 and 5 of event 1, and 3 of event 3; that of event 4 is a channel's. */
-    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3 - 2 - 1);
+    /* Gone are 4 and 5 of event 1, 3 of event 3, and 2, 3, 4 and 12 of event 7; that of event 4 is a
+     * channel's. */
+    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3 - 2 - 1 + 8 - 4);
+    /* Of event 7 also the entries that were accepted and left: the newest stays, though it ended. */
+    assert_int_equal(report.checks[VERIFY_FOLD_WAITS].rows, 6 - 2);
 }
 
 static void stored_heads_of_any_moment_are_sound(void **state)
@@ -560,7 +649,7 @@ static void the_program_answers_by_its_exit_status(void **state)
     assert_null(strstr(out, "VIOLATED"));
     snprintf(arguments, sizeof arguments, "verify --json --ledger sqlite:%s", files.good);
     assert_int_equal(run_program(arguments, out, sizeof out), 0);
-    assert_int_equal(strncmp(out, "{\"ok\":true,\"events\":6,", 22), 0);
+    assert_int_equal(strncmp(out, "{\"ok\":true,\"events\":7,", 22), 0);
 
     damaged_ledger_damage(&files, "DELETE FROM sold_seats WHERE seat = seat:1.4");
     snprintf(arguments, sizeof arguments, "verify --ledger sqlite:%s", files.copy);
@@ -573,7 +662,7 @@ static void the_program_answers_by_its_exit_status(void **state)
     assert_int_equal(run_program("verify --ledger sqlite:/no/such/file", out, sizeof out), 69);
 }
 
-#define FIRST_DAMAGE 8
+#define FIRST_DAMAGE 9
 
 int main(void)
 {

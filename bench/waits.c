@@ -4,9 +4,10 @@
  *
  * URL is that of an empty ledger.  Two events are sold out, and 100,000 entries wait for a seat of one
  * of them.  All of its holds are released, so that each place goes to the next entry; those of the
- * other event are released and made again.  The CPU is that of the whole process, per place.  The bytes of an entry are what malloc has given out for the view of a list of as many
- * entries with one wish, divided by them.  One line of JSON goes to stdout.  Exits with 1 if anything
- * is answered that is not to be measured. */
+ * other event are released and made again.  The CPU is that of the whole process, per place.  The
+ * bytes of an entry are what malloc has given out for the view of a list of as many entries with one
+ * wish, divided by them.  One line of JSON goes to stdout.  Exits with 1 if anything is answered
+ * that is not to be measured. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -123,12 +124,12 @@ static void run(struct command *commands, int n)
 
 static struct event *create_event(void)
 {
-    struct command c = {.kind = CMD_EVENT_CREATE, .event_create = new_event()};
-    run(&c, 1);
-    struct event *e = c.event;
-    c.pinned = NULL; /* it stays in memory */
-    command_close(&c);
-    return e;
+    struct command create = {.kind = CMD_EVENT_CREATE, .event_create = new_event()};
+    run(&create, 1);
+    struct command load = {.kind = CMD_EVENT_LOAD, .event_key = create.event_create->id.key};
+    run(&load, 1);
+    command_close(&create);
+    return load.event; /* it stays pinned */
 }
 
 /* Holds every seat of the event, each by itself. */

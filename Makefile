@@ -436,7 +436,7 @@ FORCE:
 # objects come before core.a, so the linker takes nothing from those; most of tests/support would need them.
 # These tests and those of the cell's simulation are linked statically in every flavour: had the simulation only a
 # part of what a file defines, the linker would say so.
-SIM_TESTS = $(filter %/test_turns %/test_idle_turns,$(TESTS))
+SIM_TESTS = $(filter %/test_turns %/test_idle_turns %/test_wait_turns,$(TESTS))
 $(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM) $(call objects,tests/support/fixtures.c tests/support/process.c) $(B)/core.a
 CELL_SIM_TESTS = $(filter %/test_cell_sim %/test_linearize,$(TESTS))
 $(CELL_SIM_TESTS): $(B)/%: $(B)/obj/%.o $(CELL_SIM) $(B)/core.a

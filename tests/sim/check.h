@@ -4,6 +4,7 @@
 #ifndef HF_TESTS_SIM_CHECK_H
 #define HF_TESTS_SIM_CHECK_H
 
+#include "rules/fair.h"
 #include "sim/world.h"
 
 #define FOLDED_SEATS_MAX (3 * SEATS_INLINE) /* of a hold: as many as three booked together have */
@@ -89,6 +90,24 @@ void check_view_waits(const struct fold *f, const struct sim_ledger *ledger, con
 /* Between batches, in a view that is exact: nothing is free that somebody waits for, if it can be
  * offered at `now`. */
 void check_served(const struct event *e, int64_t now);
+
+/* ---- check_fair.c: was anybody passed over? ---- */
+
+/* Replays the log of one event for rules/fair.h. */
+struct judge {
+    struct fair fair;
+    int64_t event;
+    size_t n_rows, n_terms; /* that were replayed */
+};
+/* Begins with an event that is new; `turns_max` as in struct fair. */
+void judge_init(struct judge *j, const struct sim_ledger *ledger, int64_t event,
+                uint32_t turns_max);
+void judge_close(struct judge *j);
+/* Replays what was logged since, and claims I17 of every claim and offer. */
+void judge_log(struct judge *j, const struct sim_ledger *ledger);
+/* The same, and that nothing is idle that the last commit could have offered: for when no batch is
+ * owed any more. */
+void judge_rest(struct judge *j, const struct sim_ledger *ledger);
 
 /* Claims that every captured payment is that of a confirmed booking, or owed back, or has been
  * given back (I9), and that exactly the jobs are owed that the rows call for. */

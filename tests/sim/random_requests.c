@@ -316,7 +316,7 @@ void random_request(struct run *r)
     struct server *s = any_server(r);
     struct call *call = hf_alloc(sizeof *call);
     struct event *e = engine_event(s->engine, r->events[below(r, EVENTS)]);
-    uint32_t kind = below(r, 24);
+    uint32_t kind = below(r, r->is_scarce ? 36 : 24);
     if (kind >= 20)
         fill_waiting(r, s, &call->ask, e);
     else if (kind < 4)

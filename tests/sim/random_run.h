@@ -50,17 +50,20 @@ struct flight {
 /* How many answers were given, so that a run is known to be worth something. */
 struct answers {
     size_t created, confirmed, changed, cancelled, resumed, limited, replayed, failed;
-    size_t booked, paid, refunded;    /* bookings that are to be paid, those that were, refunds */
-    size_t merged;                    /* holds that were booked with others */
-    size_t joined, offered, accepted; /* entries of waiting lists */
+    size_t booked, paid, refunded; /* bookings that are to be paid, those that were, refunds */
+    size_t merged;                 /* holds that were booked with others */
+    size_t joined, offered, accepted, lapsed; /* entries of waiting lists */
+    size_t judged;          /* claims, offers and ends of commits while somebody waited */
     size_t assumed, missed; /* batches that asked for nothing first: stored, or run again */
 };
 
 struct run {
     struct world world;
+    bool is_scarce; /* there are few places, and many wait for them */
     struct random random;
     int64_t events[EVENTS];
     struct fold rows[EVENTS], views[SERVERS_MAX][EVENTS];
+    struct judge judges[EVENTS];
     VEC(struct known_hold) holds;
     VEC(struct id) waits; /* entries of waiting lists that people were told of */
     struct known_key keys[KEYS];

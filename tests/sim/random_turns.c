@@ -1,8 +1,8 @@
-/* Random turns.  Each step queues a request at one of two or three servers, takes a turn (sometimes in the middle
- * of another server's transaction), moves a clock, breaks a call to the ledger, delivers or loses
- * announcements, starts a server again, or does something about money (random_money.c).  After each
- * step the claims of check.h hold, and so does everything that was ever acknowledged; now and then
- * both servers catch up and must agree with the ledger. */
+/* Random turns.  Each step queues a request at one of the servers, takes a turn (sometimes in the
+ * middle of another server's transaction), moves a clock, breaks a call to the ledger, delivers or
+ * loses announcements, starts a server again, or does something about money (random_money.c).  After
+ * each step the claims of check.h hold, and so does everything that was ever acknowledged; now and
+ * then all servers catch up and must agree with the ledger. */
 #include "sim/random_turns.h"
 
 #include <stdio.h>
@@ -210,9 +210,13 @@ static void trust_views(struct run *r, const struct server *s)
     }
 }
 
+/* NULL: it is alone. */
 static struct server *other_server(struct run *r, const struct server *s)
 {
-    size_t n = r->world.n_servers, which = (size_t)(s - r->world.servers);
+    size_t n = r->world.n_servers;
+    if (n == 1)
+        return NULL;
+    size_t which = (size_t)(s - r->world.servers);
     return &r->world.servers[(which + 1 + below(r, (uint32_t)n - 1)) % n];
 }
 
@@ -222,7 +226,7 @@ static void turn(struct run *r)
     if (one_in(r, 2))
         trust_views(r, s);
     r->other = other_server(r, s);
-    r->calls_until_turn = one_in(r, 5) ? 1 + (int)below(r, 6) : 0;
+    r->calls_until_turn = r->other && one_in(r, 5) ? 1 + (int)below(r, 6) : 0;
     server_turn(s);
     r->calls_until_turn = 0;
 }
@@ -252,11 +256,11 @@ static void break_a_call(struct run *r)
 
 static void announce(struct run *r)
 {
-    struct server *from = any_server(r);
-    if (one_in(r, 3))
+    struct server *from = any_server(r), *to = other_server(r, from);
+    if (!to || one_in(r, 3))
         sim_follower_lose(from->engine);
     else
-        sim_follower_deliver(from->engine, other_server(r, from)->engine);
+        sim_follower_deliver(from->engine, to->engine);
 }
 
 static void restart(struct run *r, struct server *s)
@@ -272,7 +276,7 @@ static void restart(struct run *r, struct server *s)
 
 static void step(struct run *r)
 {
-    uint32_t kind = below(r, 100);
+    uint32_t kind = r->is_scarce && one_in(r, 3) ? 0 : below(r, 100);
     if (kind < 28)
         random_request(r);
     else if (kind < 58)
@@ -315,6 +319,7 @@ static void check(struct run *r)
         assert_int_equal(counter_read(r->world.servers[s].engine->metrics.surprises), 0);
     for (size_t i = 0; i < EVENTS; i++) {
         check_ledger(&r->rows[i], r->world.ledger);
+        judge_log(&r->judges[i], r->world.ledger);
         for (size_t s = 0; s < r->world.n_servers; s++)
             check_view(&r->views[s][i], r->world.ledger, &r->world.servers[s]);
     }
@@ -347,27 +352,34 @@ static void check_agreement(struct run *r)
         quiet = r->waiting.n || !all_have_heard(r) ? 0 : quiet + 1;
     }
     assert_int_equal(r->waiting.n, 0);
-    for (size_t i = 0; i < EVENTS; i++)
+    for (size_t i = 0; i < EVENTS; i++) {
+        judge_rest(&r->judges[i], r->world.ledger);
         for (size_t s = 0; s < r->world.n_servers; s++) {
             const struct server *server = &r->world.servers[s];
             check_caught_up(&r->views[s][i], r->world.ledger, server);
             check_served(engine_event(server->engine, r->events[i]), sim_wall_ms(r->world.ledger));
         }
+    }
     for (size_t i = 0; i < r->holds.n; i++)
         check_acknowledged(r, &r->holds.v[i]);
 }
 
 /* ---- the run ---- */
 
-static void run_open(struct run *r, uint64_t seed)
+struct world_kind {
+    bool is_scarce; /* as in struct run */
+    size_t n_servers;
+};
+
+static void run_open(struct run *r, uint64_t seed, size_t n_servers)
 {
     random_init_seeded(&r->random, seed);
     r->provider.random = &r->random;
-    world_open(&r->world, seed, 2 + seed / WORLD_STEPS % 2);
+    world_open(&r->world, seed, n_servers);
     for (size_t i = 0; i < EVENTS; i++) {
-        struct event_def *def = def_hall(4, 6);
-        def_area(def, "Floor", 500, 6);
-        def_area(def, "Terrace", 700, 5);
+        struct event_def *def = r->is_scarce ? def_hall(2, 4) : def_hall(4, 6);
+        def_area(def, "Floor", 500, r->is_scarce ? 3 : 6);
+        def_area(def, "Terrace", 700, r->is_scarce ? 2 : 5);
         def_type(def, "full", NULL, 0);
         def_type(def, "reduced", (const int64_t[]){1200, 200}, 2);
         def_type(def, "child", (const int64_t[]){TYPE_PRICE_NONE, 0, 100}, 3);
@@ -379,6 +391,7 @@ static void run_open(struct run *r, uint64_t seed)
         def->terms.hold_max_ms = 3 * DEF_MAX_MS;
         r->events[i] = server_create_event(any_server(r), def);
         fold_init(&r->rows[i], r->world.ledger, r->events[i]);
+        judge_init(&r->judges[i], r->world.ledger, r->events[i], WAIT_TURNS);
         for (size_t s = 0; s < r->world.n_servers; s++) {
             server_event(&r->world.servers[s], r->events[i]);
             fold_init(&r->views[s][i], r->world.ledger, r->events[i]);
@@ -391,6 +404,7 @@ static void run_close(struct run *r)
 {
     for (size_t i = 0; i < EVENTS; i++) {
         fold_close(&r->rows[i]);
+        judge_close(&r->judges[i]);
         for (size_t s = 0; s < r->world.n_servers; s++)
             fold_close(&r->views[s][i]);
     }
@@ -410,14 +424,17 @@ static void count_waits(const struct fold *f, const struct sim_ledger *ledger, s
         ret->joined++;
         ret->offered += e->waits.v[i].hold != 0;
         ret->accepted += e->waits.v[i].status == WAIT_ACCEPTED;
+        ret->lapsed += e->waits.v[i].status == WAIT_LAPSED;
     }
 }
 
 /* One world, until most of its seats are sold. */
-static void run_world(uint64_t seed, size_t steps, struct answers *answers)
+static void run_world(const struct world_kind *kind, uint64_t seed, size_t steps,
+                      struct answers *answers)
 {
     struct run *r = hf_alloc(sizeof *r);
-    run_open(r, seed);
+    r->is_scarce = kind->is_scarce;
+    run_open(r, seed, kind->n_servers);
     for (size_t i = 0; i < steps; i++) {
         step(r);
         random_collect(r);
@@ -436,8 +453,10 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
     answers->refunded += r->world.ledger->refunds.n;
     answers->assumed += r->world.ledger->assumed;
     answers->missed += r->world.ledger->missed;
-    for (size_t i = 0; i < EVENTS; i++)
+    for (size_t i = 0; i < EVENTS; i++) {
         count_waits(&r->rows[i], r->world.ledger, answers);
+        answers->judged += (size_t)r->judges[i].fair.judged;
+    }
     answers->booked += r->answers.booked;
     answers->merged += r->answers.merged;
     answers->created += r->answers.created;
@@ -455,8 +474,11 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
 void random_turns_run(uint64_t seed, size_t steps)
 {
     struct answers answers = {0};
-    for (size_t done = 0; done < steps; done += WORLD_STEPS)
-        run_world(seed + done, steps - done < WORLD_STEPS ? steps - done : WORLD_STEPS, &answers);
+    for (size_t done = 0; done < steps; done += WORLD_STEPS) {
+        const struct world_kind kind = {.n_servers = 2 + (seed + done) / WORLD_STEPS % 2};
+        run_world(&kind, seed + done, steps - done < WORLD_STEPS ? steps - done : WORLD_STEPS,
+                  &answers);
+    }
     print_message("%zu holds, %zu changes, %zu bookings, %zu cancelled, %zu resumed, %zu over the"
                   " limit, %zu replays, %zu failures, %zu to be paid, %zu paid, %zu refunds, %zu "
                   "booked with others, %zu joined a waiting list, %zu of them were offered a hold, "
@@ -467,4 +489,10 @@ void random_turns_run(uint64_t seed, size_t steps)
                   answers.offered, answers.accepted, answers.assumed, answers.missed);
     assert_true(steps < 20 * WORLD_STEPS ||
                 (answers.assumed && answers.missed && answers.accepted));
+}
+
+void random_waits_run(uint64_t seed, struct answers *answers)
+{
+    const struct world_kind kind = {.is_scarce = true, .n_servers = 1 + seed % SERVERS_MAX};
+    run_world(&kind, seed, WORLD_STEPS, answers);
 }

@@ -1,4 +1,5 @@
-/* Random requests, turns, clocks and faults over two servers, from a seed; see random_turns.c. */
+/* Random requests, turns, clocks and faults over one to three servers, from a seed; see
+ * random_turns.c. */
 #ifndef HF_TESTS_SIM_RANDOM_TURNS_H
 #define HF_TESTS_SIM_RANDOM_TURNS_H
 
@@ -7,5 +8,8 @@
 
 /* A claim that does not hold fails the test. */
 void random_turns_run(uint64_t seed, size_t steps);
+/* One world in which places are scarce and many wait for them; adds to the counts of random_run.h. */
+struct answers;
+void random_waits_run(uint64_t seed, struct answers *answers);
 
 #endif

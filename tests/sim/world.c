@@ -48,7 +48,7 @@ void world_open(struct world *w, uint64_t seed, size_t n_servers)
 {
     *w = (struct world){.n_servers = n_servers};
     clock_fake_init(&w->clock, T0_MS * 1000);
-    w->ledger = sim_ledger_new(LEDGER_NAME, &w->clock.clock, true);
+    w->ledger = sim_ledger_new(LEDGER_NAME, &w->clock.clock, n_servers > 1);
     sim_wait_on_sleep(on_sleep, w);
     for (size_t i = 0; i < w->n_servers; i++) {
         struct server *s = &w->servers[i];

@@ -18,6 +18,18 @@ export class Board {
     this.prices = {};
     this.types = []; // ticket types, where the event has some: [{ id, name, prices }], the usual one first
     this.areas = new Map(); // name -> { price, capacity, available }
+    this.seatsAvailable = 0;
+  }
+
+  // How many seats and places of areas are left.
+  get available() { return [...this.areas.values()].reduce((sum, { available }) => sum + available, this.seatsAvailable); }
+
+  // Notes the state of a seat; returns false if it is known.
+  #set(i, state) {
+    if (this.states[i] === state) return false;
+    this.seatsAvailable += (state === AVAILABLE) - (this.states[i] === AVAILABLE);
+    this.states[i] = state;
+    return true;
   }
 
   letter(i) { return LETTERS[this.states[i]]; }
@@ -31,7 +43,7 @@ export class Board {
 
   // Takes over a snapshot, which lists the seats in the plan's order.  Returns the seats that differ from before.
   load(snapshot) {
-    const { plan, states } = this;
+    const { plan } = this;
     const changed = [];
     let r = 0;
     for (const section of snapshot.sections) {
@@ -39,10 +51,7 @@ export class Board {
         const row = plan.rows[r++];
         if (!row || row.end - row.first !== seats.length) throw new Error('the plan and the snapshot are of different events');
         for (let i = row.first, at = 0; i < row.end; i++, at++) {
-          const state = statusOfCode[seats.charCodeAt(at) & 127];
-          if (states[i] === state) continue;
-          states[i] = state;
-          changed.push(i);
+          if (this.#set(i, statusOfCode[seats.charCodeAt(at) & 127])) changed.push(i);
         }
       }
     }
@@ -59,10 +68,8 @@ export class Board {
   apply({ changes, areas }) {
     const changed = [];
     for (const [id, letter] of changes) {
-      const i = this.plan.indexOf(id), state = statusOfCode[letter.charCodeAt(0) & 127];
-      if (i < 0 || this.states[i] === state) continue;
-      this.states[i] = state;
-      changed.push(i);
+      const i = this.plan.indexOf(id);
+      if (i >= 0 && this.#set(i, statusOfCode[letter.charCodeAt(0) & 127])) changed.push(i);
     }
     for (const [name, available] of Object.entries(areas ?? {})) {
       const area = this.areas.get(name);

@@ -29,7 +29,7 @@ import { Painter } from './painter.js';
 import { Plan } from './plan.js';
 import { noPlaces, placesOf, Selection } from './selection.js';
 import { labelShell, makeShell } from './shell.js';
-import { loadPlan, Follower } from './stream.js';
+import { loadPlan, SeatsFollower } from './stream.js';
 import { readTheme } from './theme.js';
 import { Tip } from './tip.js';
 import { View } from './view.js';
@@ -148,7 +148,7 @@ export class HoldfastSeats extends HTMLElement {
   }
 
   #follow(plan, life) {
-    return new Follower(this.server, this.event, {
+    return new SeatsFollower(this.server, this.event, {
       snapshot: async (snapshot, isStale) => {
         const document = await plan;
         if (life.signal.aborted) return;
@@ -496,6 +496,8 @@ export class HoldfastSeats extends HTMLElement {
   get maxPerHold() { return this.#selection?.maxPerHold ?? null; }
   // The areas with counted places: [{ name, price, capacity, available }].
   get areas() { return [...this.#board?.areas ?? []].map(([name, area]) => ({ name, ...area })); }
+  // How many seats and places are left.
+  get available() { return this.#board?.available ?? 0; }
   get selection() { return this.#selection?.ids ?? []; }
   get areaSelection() { return Object.assign(noPlaces(), this.#selection?.areas); }
   get currentHold() { return this.#holder?.current ?? null; }

@@ -1,4 +1,4 @@
-// Keeps a map up to date, whatever happens to servers, proxies and networks.
+// Keeps a map, or what else has a stream, up to date, whatever happens to servers, proxies and networks.
 //
 // A browser's EventSource gives up for good after an answer such as a proxy's 502, and it does not notice a connection that has
 // gone silent.  So the stream is read with fetch: this file finds the messages in the bytes, remembers the seq of the last one,
@@ -75,8 +75,14 @@ export class Messages {
   }
 }
 
+// Follows the stream of one thing for as long as it takes.  A class that extends this one says what to do with it: read(), which
+// reads the thing and may set `seq`, and take(message), which notes the seq of messages.  `on`: status(kind, detail), gone(problem).
+// A thing that does not exist ends everything, and so does a stream that has no more to say (204).
 export class Follower {
+  seq = null; // of the last message; null: none yet
+  isHiddenToo = false; // also while nobody looks at the page
   #abort = null;
+  #isRead = false;
   #isStopped = false;
   #wake = null; // ends the present pause
   #failingSince = null;
@@ -86,19 +92,19 @@ export class Follower {
   #retryMs = 0;
   #listeners = new AbortController();
 
-  // `on`: snapshot(json, isStale), seats(message), event(message), status(kind, detail), gone(problem).  An event that does
-  // not exist ends everything.
-  constructor(server, event, on) {
+  // `path` is that of the thing; its stream is below it.
+  constructor(server, path, on) {
     this.server = server;
-    this.path = `/v1/events/${encodeURIComponent(event)}`;
+    this.path = path;
     this.on = on;
-    this.seq = null;
     const { signal } = this.#listeners;
     addEventListener('online', () => this.#hurry(), { signal });
     addEventListener('offline', () => this.#tell('offline'), { signal });
     document.addEventListener('visibilitychange', () => this.#look(), { signal });
-    this.ended = this.#run();
+    queueMicrotask(() => this.#run()); // the class that extends this one is made first
   }
+
+  get isStopped() { return this.#isStopped; }
 
   stop() {
     this.#isStopped = true;
@@ -113,10 +119,12 @@ export class Follower {
     this.#wake?.();
   }
 
+  get #isUnseen() { return !this.isHiddenToo && document.visibilityState === 'hidden'; }
+
   // A hidden page ends its stream after a while: a browser allows a server few connections.
   #look() {
     clearTimeout(this.#hiddenTimer);
-    if (document.visibilityState === 'hidden') this.#hiddenTimer = setTimeout(() => this.#abort?.abort(), HIDDEN_MS);
+    if (this.#isUnseen) this.#hiddenTimer = setTimeout(() => this.#abort?.abort(), HIDDEN_MS);
     else this.#hurry();
   }
 
@@ -129,30 +137,23 @@ export class Follower {
   async #run() {
     while (!this.#isStopped) {
       try {
-        if (this.seq === null) await this.#read();
-        await this.#follow();
+        if (!this.#isRead) await this.read();
+        this.#isRead = true;
+        if (!this.#isStopped) await this.#follow();
       } catch (error) {
         if (this.#isStopped) return;
         if (error instanceof Problem && error.status === 404) {
           this.on.gone(error);
           return;
         }
-        if (error instanceof Reset) this.seq = null;
+        if (error instanceof Reset) this.#isRead = false;
         else await this.#pause(Math.max(error.retryAfterMs ?? 0, this.#retryMs));
         this.#retryMs = 0;
       }
     }
   }
 
-  // Reads the snapshot.
-  async #read() {
-    const { json, headers } = await ask(this.server, `${this.path}/seats`);
-    if (this.#isStopped) return;
-    await this.on.snapshot(json, headers.has('Holdfast-Stale'));
-    this.seq = json.seq;
-  }
-
-  // Reads the stream until it ends, which it does by an error.
+  // Reads the stream until it ends, which it does by an error unless it has no more to say.
   async #follow() {
     const abort = new AbortController();
     this.#abort = abort;
@@ -160,8 +161,9 @@ export class Follower {
     let timer = setTimeout(() => abort.abort(), SILENCE_MS);
     let openTimer = 0;
     try {
-      const response = await fetch(`${this.server}${this.path}/stream?after=${this.seq}`,
+      const response = await fetch(`${this.server}${this.path}/stream${this.seq === null ? '' : `?after=${this.seq}`}`,
         { signal: abort.signal, cache: 'no-store', credentials: 'omit', headers: { Accept: 'text/event-stream' } });
+      if (response.status === 204) return this.stop();
       if (!response.ok) throw new Problem(response.status, null, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       openTimer = setTimeout(() => this.#isLive(), OPEN_MS);
@@ -171,7 +173,8 @@ export class Follower {
         clearTimeout(timer);
         timer = setTimeout(() => abort.abort(), SILENCE_MS);
         for (const message of messages.push(value)) {
-          this.#take(message);
+          if (message.event === 'reset') throw new Reset();
+          this.take(message);
           this.#isLive();
         }
       }
@@ -189,32 +192,44 @@ export class Follower {
     if (this.#kind !== 'live') this.#tell('live');
   }
 
-  #take({ event, id, data }) {
-    if (event === 'reset') throw new Reset();
-    if (event !== 'seats' && event !== 'event') return;
-    const message = JSON.parse(data);
-    if (message.seq < this.seq) throw new Reset(); // another history, such as that of a backup
-    this.on[event](message);
-    if (id !== null) this.seq = message.seq; // a message without an id does not complete its seq
-  }
-
   // Waits, unless the browser has news of the network.  Nothing is asked for a page that nobody looks at.
   async #pause(leastMs) {
     const now = Date.now();
     this.#failingSince ??= now;
-    const isHidden = document.visibilityState === 'hidden';
-    if (!isHidden) this.#tell(navigator.onLine === false || now - this.#failingSince > OFFLINE_AFTER_MS ? 'offline' : 'reconnecting');
+    const isUnseen = this.#isUnseen;
+    if (!isUnseen) this.#tell(navigator.onLine === false || now - this.#failingSince > OFFLINE_AFTER_MS ? 'offline' : 'reconnecting');
     const most = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** this.#attempt++);
     const ms = Math.max(leastMs, most * Math.random());
     await new Promise((resolve) => {
       this.#wake = resolve;
-      if (!isHidden) setTimeout(resolve, ms);
+      if (!isUnseen) setTimeout(resolve, ms);
     });
     this.#wake = null;
   }
 }
 
 class Reset extends Error {}
+
+// Follows the seats of an event.  `on` besides: snapshot(json, isStale), seats(message), event(message).
+export class SeatsFollower extends Follower {
+  constructor(server, event, on) { super(server, `/v1/events/${encodeURIComponent(event)}`, on); }
+
+  // Reads the snapshot.
+  async read() {
+    const { json, headers } = await ask(this.server, `${this.path}/seats`);
+    if (this.isStopped) return;
+    await this.on.snapshot(json, headers.has('Holdfast-Stale'));
+    this.seq = json.seq;
+  }
+
+  take({ event, id, data }) {
+    if (event !== 'seats' && event !== 'event') return;
+    const message = JSON.parse(data);
+    if (message.seq < this.seq) throw new Reset(); // another history, such as that of a backup
+    this.on[event](message);
+    if (id !== null) this.seq = message.seq; // a message without an id does not complete its seq
+  }
+}
 
 // Reads the plan of an event, as often as it takes.  Rejects if there is no such event.
 export async function loadPlan(server, event, signal, tell) {

@@ -2,7 +2,7 @@
 // asks the server, card.js pays) and decides what comes next:
 //
 //   choosing --Continue, Find best seats--> held --Pay--> paying --> booked
-//      ^                                     |  ^            |
+//      ^   `--an offer of the waiting list-->|  ^            |
 //      |                                     |  `--declined--'
 //      `--Give back, Look again <-- expired <-'
 //
@@ -21,8 +21,9 @@ import { Places } from './places.js';
 import { Purchase, stageOf } from './purchase.js';
 import { keptQuery, linkedBooking, redirectStatus } from './returned.js';
 import { isBefore, isOnSale } from './sale.js';
-import { Screen } from './screen.js';
+import { hasAccessible, Screen } from './screen.js';
 import { eventId, lang, map } from './stage.js';
+import { Waiting } from './waiting.js';
 
 const TICK_MS = 500;
 const WATCH_MS = 5000;
@@ -35,12 +36,20 @@ const LONG_MS = 15_000; // until the buyer is told that a payment takes long
 
 const t = words('buyer', lang);
 
-const keep = new Keep(eventId, () => otherTabChanged());
+const keep = new Keep(eventId, 'hold', () => otherTabChanged());
 const receipt = new Receipt(eventId);
 const purchase = new Purchase('', keep);
 const places = new Places(map, lang);
 const screen = new Screen(map, places, t, lang);
 const say = (text, kind) => screen.say(text, kind);
+const waiting = new Waiting(new Keep(eventId, 'entry', () => waiting.resume()), {
+  map, places, t, lang, say, reasonOf, eventId,
+  now: () => serverNow(),
+  isTaken: () => waiting.isOf(purchase.hold),
+  changed: waitChanged,
+  take: () => takeOffer(),
+  leaveExpired: () => { if (phase === 'expired') show('choosing'); },
+});
 
 let phase = 'loading'; // choosing, held, paying, expired, booked; missing: there is no such event
 let sale = { status: 'open' }; // the event, as GET /v1/events/{e} has it
@@ -50,6 +59,7 @@ let isMapOpen = false; // the buyer looks at the map again, on a narrow screen, 
 let toldMs = Infinity; // the time left that was pointed out last
 let lapsed = null; // the hold that has expired
 let couldBuy = false; // when the page was last drawn
+let wasSoldOut = false; // likewise
 let clockOffsetMs = 0; // the server's clock less this one
 let watchedAt = 0; // when a booking that is open was last asked about
 
@@ -72,14 +82,19 @@ const countOf = ({ seats, areas }) => seats.length + Object.values(areas ?? {}).
 
 const serverNow = () => Date.now() + clockOffsetMs;
 const canBuy = () => isOnSale(sale, serverNow());
+const isSoldOut = () => Boolean(sale.waitlist) && canBuy() && map.available === 0; // so that waiting is all that is left
 
 function show(next) {
   phase = next;
   isMapOpen = isMapOpen && phase === 'held';
   couldBuy = canBuy();
-  screen.showPhase(phase, couldBuy, isMapOpen);
+  wasSoldOut = isSoldOut();
+  screen.showPhase(phase, { canBuy: couldBuy, isMapOpen, isSoldOut: wasSoldOut });
+  waiting.show({ phase, canBuy: couldBuy, isSoldOut: wasSoldOut });
+  screen.showTitle(waiting.isOffered ? t('offeredTitle') : '');
+  byId('offer-note').hidden = !waiting.isOf(purchase.hold);
   card?.lock(phase === 'paying');
-  map.interactive = isChoosing() && couldBuy;
+  map.interactive = isChoosing() && couldBuy && !waiting.isOf(purchase.hold); // an offer gets no other places
   showPlaces();
   tick();
 }
@@ -88,7 +103,7 @@ function showPlaces() {
   const { hold } = purchase;
   const chosen = isChoosing() ? places.chosenLines : [];
   screen.showPlaces({
-    held: hold ? places.linesOf(hold) : [], amount: hold?.amount ?? 0, chosen,
+    held: hold ? places.linesOf(hold) : [], amount: hold?.amount ?? 0, chosen, isSoldOut: wasSoldOut && phase === 'choosing',
     changeHeld: isChoosing() ? ({ seat }, type) => changeHeld(() => purchase.retype(seat, type)) : null,
     removeHeld: isChoosing() ? removeHeld : null,
     changeChosen: ({ seat }, type) => map.setType(seat, type),
@@ -96,9 +111,9 @@ function showPlaces() {
   });
   // Places that are chosen besides the held ones are held first, or taken back.
   const isOn = chosen.length > 0 || isMapOpen;
-  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || isOn), isEnabled: isOn, isBack: isMapOpen && chosen.length === 0 });
+  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' ? isOn || !wasSoldOut : isOn), isEnabled: isOn, isBack: isMapOpen && chosen.length === 0 });
   screen.showPayButton(!hold || isOn || (hold.amount > 0 && !card) ? null : hold.amount);
-  screen.showWayToBest(phase === 'choosing' && chosen.length === 0);
+  screen.showWayDown(phase === 'choosing' && chosen.length === 0, wasSoldOut);
   showLone(isChoosing() && ['hint', 'refuse'].includes(sale.lone_seats) ? map.loneSeats : []);
 }
 
@@ -126,13 +141,16 @@ function chooseArea(field, isTyping) {
   const wanted = Math.max(0, Math.floor(Number(field.value) || 0));
   const granted = map.setArea(field.name, wanted, field.dataset.type || undefined);
   if (!isTyping) field.value = granted;
-  if (granted < wanted) say(t('fewer', { area: field.name, n: granted }), 'bad');
+  if (granted === wanted) return;
+  const isWaitable = wanted <= sale.max_per_hold && waiting.propose({ quantity: wanted, types: field.dataset.type && { [field.dataset.type]: wanted }, where: ['area', field.name] });
+  say(`${t('fewer', { area: field.name, n: granted })}${isWaitable ? ` ${t('orWait')}` : ''}`, 'bad');
 }
 
 function showAreas() { screen.showAreas(sale.max_per_hold ?? Infinity, chooseArea); }
 
 // Says why nothing can be bought, if that is so.
 function saySale() {
+  if (isSoldOut() && !waiting.entry) say(t('soldOut'));
   if (canBuy()) return;
   if (sale.status === 'open' && isBefore(sale, serverNow())) say(t('opensAt', { time: venueText(t, sale.sales_open_at, venueZone(sale), lang) }));
   else say(t({ open: 'salesEnded', cancelled: 'cancelled' }[sale.status] ?? 'closed'));
@@ -142,7 +160,8 @@ function choose(text = '', kind = '') {
   show('choosing');
   say(text, kind);
   if (!text) saySale();
-  byId('choose-title').focus();
+  byId(wasSoldOut ? 'wait-title' : 'choose-title').focus();
+  if (waiting.isOffered) takeOffer(); // while the buyer was busy with something else
 }
 
 // ---- choosing ----
@@ -180,7 +199,11 @@ async function findBest(submit) {
     return say(t('badQuantity', { most }), 'bad');
   }
   const wish = { quantity, category: byId('best-category').value, ...(byId('best-accessible').checked ? { accessible: true } : {}) };
-  return hold(() => map.best(wish), (error) => (error.code === 'sold_out' ? t('soldOutBest', { n: quantity }) : reasonOf(error)));
+  return hold(() => map.best(wish), (error) => {
+    if (error.code !== 'sold_out') return reasonOf(error);
+    const isWaitable = waiting.propose({ quantity, where: wish.category ? ['category', wish.category] : [], accessible: wish.accessible });
+    return `${t('soldOutBest', { n: quantity })}${isWaitable ? ` ${t('orWait')}` : ''}`;
+  });
 }
 
 // Makes a hold, or adds to it.  The map tells of it by its event `hold`.
@@ -210,21 +233,26 @@ function openMap(isOpen) {
   if (!isOpen) byId('seats-title').focus();
 }
 
-function goToBest() {
+function goDown() {
+  if (wasSoldOut) return waiting.goTo();
   byId('choose').scrollIntoView();
-  byId('choose-title').focus({ preventScroll: true });
+  return byId('choose-title').focus({ preventScroll: true });
 }
 
-async function held({ detail }) {
-  const isNew = purchase.hold?.id !== detail.hold.id;
+async function held({ detail: { hold: granted } }) {
+  const isNew = purchase.hold?.id !== granted.id;
   isMapOpen = false;
-  if (isNew) purchase.begin(detail.hold);
-  else await purchase.readHold(detail.hold.id);
+  if (isNew) purchase.begin(granted);
+  else await purchase.readHold(granted.id);
+  await showHeld(t('held', { n: countOf(granted) }));
+}
+
+async function showHeld(text) {
   toldMs = Infinity;
   receipt.clear();
   show('held');
   scrollTo(0, 0);
-  say(t('held', { n: countOf(detail.hold) }), 'good');
+  say(text, 'good');
   byId('seats-title').focus(); // the button that was pressed is gone
   await showCard();
 }
@@ -267,7 +295,9 @@ async function giveBack() {
   isGivingBack = true;
   try {
     if (map.currentHold?.id === purchase.hold.id) await map.release();
+    const wasOffered = waiting.isOf(purchase.hold);
     await purchase.release();
+    if (wasOffered) waiting.forget();
     card?.clear();
     screen.showCardError(null);
     choose(t('givenBack'), 'good');
@@ -364,7 +394,12 @@ function ended(status) {
   map.clear();
   card?.clear();
   screen.showCardError(null);
+  waiting.read();
   if (status !== 'expired') return choose(t('ended'), 'bad');
+  return showExpired();
+}
+
+function showExpired() {
   show('expired');
   showLapsed();
   scrollTo(0, 0);
@@ -377,7 +412,7 @@ function showLapsed() {
   const available = Object.fromEntries(map.areas.map((area) => [area.name, area.available]));
   const gone = [...lapsed.seats.filter((id) => map.status(id) !== '.').map((id) => places.name(id)),
     ...Object.entries(lapsed.areas ?? {}).filter(([name, n]) => !(available[name] >= n)).map(([name]) => name)];
-  screen.showExpired(lapsed, gone);
+  screen.showExpired(lapsed, gone, waiting.isOf(lapsed));
 }
 
 async function takeSame() {
@@ -394,6 +429,7 @@ async function takeSame() {
     await map.hold();
   });
   byId('same').disabled = false;
+  if (phase === 'held' && waiting.isOf(lapsed)) waiting.forget();
   if (phase === 'expired') show('choosing'); // with what is left of them
 }
 
@@ -517,6 +553,7 @@ async function stumble(error) {
 function booked() {
   const { booking } = purchase;
   receipt.set(booking.id);
+  if (waiting.isOf(purchase.hold)) waiting.forget();
   purchase.forget();
   map.clear(); // it goes on showing the seats as the buyer's
   card?.clear();
@@ -544,12 +581,68 @@ function bookMore() {
   choose();
 }
 
+// ---- the waiting list ----
+
+// What the buyer waits for has come back, or the waiting has an end.
+function waitChanged(entry) {
+  screen.showTitle(waiting.isOffered ? t('offeredTitle') : '');
+  if (entry === null) return;
+  const { status } = entry, isMine = waiting.isOf(purchase.hold), isFree = phase === 'choosing' || phase === 'expired';
+  if (status === 'accepted' || status === 'left') waiting.forget();
+  else if (isMine) judge();
+  else if (status === 'offered' && isFree) takeOffer();
+  else if (status === 'offered' && phase !== 'paying') say(t(phase === 'booked' ? 'offeredTitle' : 'offeredBesides'), 'good');
+  else if (status === 'lapsed' && isFree) tellLapse();
+  else if (status === 'ended' && isFree) say(t('waitOver'), 'bad');
+}
+
+// Takes up what was offered, as the hold of this browser.  Resolves to true if it is still there.
+async function takeOffer() {
+  const { hold: id } = waiting.entry;
+  try {
+    const found = await purchase.findHold(id);
+    if (!['loading', 'choosing', 'expired', 'booked'].includes(phase) || waiting.isOf(purchase.hold)) return false;
+    if (keep.get()?.hold === id) return await resume(); // another tab was faster
+    if (found?.status !== 'active') {
+      await waiting.read();
+      return false;
+    }
+    map.forget(); // what was booked
+    map.clear();
+    purchase.begin(found);
+    map.resume(id).catch(() => {});
+    isMapOpen = false;
+    await showHeld(t('offered', { n: countOf(found), time: duration(purchase.leftMs, lang) }));
+    return true;
+  } catch (error) {
+    say(reasonOf(error), 'bad');
+    return false;
+  }
+}
+
+// What was offered went to the next, before this page heard of it perhaps.  Resolves to true if it says what that was.
+async function tellLapse() {
+  if (lapsed && waiting.isOf(lapsed)) return true;
+  const found = await purchase.findHold(waiting.entry.hold).catch(() => null);
+  if (!['loading', 'choosing'].includes(phase) || found?.status !== 'expired') return false;
+  lapsed = found;
+  showExpired();
+  return true;
+}
+
+async function resumeWaiting() {
+  const { status } = waiting.entry ?? {};
+  if (status === 'accepted' || status === 'left') waiting.forget();
+  if (status === 'offered') return takeOffer();
+  return status === 'lapsed' ? tellLapse() : false;
+}
+
 // ---- the beginning, and other tabs ----
 
 // Goes on with what this browser has begun earlier.  Resolves to true if there is something.
 async function resume() {
   const kept = keep.get();
-  if (!kept) return showBooked(receipt.get());
+  if (!kept) return await resumeWaiting() || showBooked(receipt.get());
   const found = await purchase.readHold(kept.hold);
   if (!found) {
     keep.clear(kept.hold);
@@ -607,6 +700,7 @@ function saleChanged({ status }) {
   sale = { ...sale, status };
   screen.showCategories();
   showAreas();
+  waiting.showSale(sale, hasAccessible(sale));
   showPlaces();
   if (phase !== 'choosing' || canBuy() === couldBuy) return;
   show('choosing');
@@ -618,13 +712,16 @@ function connect() {
   byId('find').addEventListener('submit', findSeat);
   byId('best').addEventListener('submit', findBest);
   byId('hold').addEventListener('click', goOn);
-  byId('to-best').addEventListener('click', goToBest);
+  byId('to-best').addEventListener('click', goDown);
   byId('change').addEventListener('click', () => openMap(true));
   byId('more-time').addEventListener('click', haveMoreTime);
   byId('give-back').addEventListener('click', giveBack);
   byId('pay').addEventListener('submit', pay);
   byId('same').addEventListener('click', takeSame);
-  byId('again').addEventListener('click', () => choose());
+  byId('again').addEventListener('click', () => {
+    if (waiting.isOf(lapsed)) waiting.forget();
+    choose();
+  });
   byId('print').addEventListener('click', () => print());
   byId('copy-link').addEventListener('click', copyLink);
   byId('more').addEventListener('click', bookMore);
@@ -639,6 +736,7 @@ function connect() {
   for (const end of ['expire', 'release']) map.addEventListener(end, () => judge());
   map.addEventListener('change', () => {
     if (phase === 'choosing') showAreas();
+    if (phase === 'choosing' && isSoldOut() !== wasSoldOut) show(phase);
     if (phase === 'expired') showLapsed();
     if (phase === 'held' && purchase.hold.seats.some((id) => map.status(id) !== 'h')) judge();
   });
@@ -670,6 +768,8 @@ async function begin() {
   }
   screen.showCategories();
   showAreas();
+  waiting.showSale(sale, hasAccessible(sale));
+  await waiting.resume();
   const hasBegun = await (linkedBooking ? showBooked(linkedBooking) : resume()).catch((error) => { say(reasonOf(error), 'bad'); return null; });
   if (hasBegun) return;
   show('choosing');

@@ -1,25 +1,29 @@
 // What this browser remembers of a purchase, per event: the ids of the hold and of the booking, which are secrets, and
-// the key under which the booking is made.  In local storage, so that a reload and a second tab go on with it, and only
-// until the purchase is over.  Where storage is forbidden (a page inside another site's frame, say) it lasts as long as the page.
+// the key under which the booking is made; and the id of the buyer's entry of the waiting list, a secret, too.  In local
+// storage, so that a reload and a second tab go on with it, and only until it is over.  Where storage is forbidden (a page
+// inside another site's frame, say) it lasts as long as the page.
 //
-//   { hold, fence, booking, secret, key }
+//   holdfast:{event}        { hold, fence, booking, secret, key }
+//   holdfast:{event}:entry  { entry }
 
 const PREFIX = 'holdfast:';
 
 export class Keep {
   #name;
+  #what;
   #memory = null;
 
-  // `changed` is called when another tab has changed what is kept.
-  constructor(event, changed) {
-    this.#name = PREFIX + event;
+  // `what` is 'hold' or 'entry': whose id is kept.  `changed` is called when another tab has changed what is kept.
+  constructor(event, what, changed) {
+    this.#what = what;
+    this.#name = PREFIX + event + (what === 'hold' ? '' : `:${what}`);
     addEventListener('storage', ({ key }) => { if (key === this.#name || key === null) changed(); });
   }
 
   get() {
     try {
       const kept = JSON.parse(localStorage.getItem(this.#name));
-      return kept && typeof kept === 'object' && typeof kept.hold === 'string' ? kept : null;
+      return kept && typeof kept === 'object' && typeof kept[this.#what] === 'string' ? kept : null;
     } catch { return this.#memory; }
   }
 
@@ -28,15 +32,15 @@ export class Keep {
     try { localStorage.setItem(this.#name, JSON.stringify(kept)); } catch { /* this page remembers it */ }
   }
 
-  // Adds to what is kept of this hold; nothing if another hold is kept by now.
-  add(hold, more) {
+  // Adds to what is kept of this id; nothing if another one is kept by now.
+  add(id, more) {
     const kept = this.get();
-    if (kept?.hold === hold) this.set({ ...kept, ...more });
+    if (kept?.[this.#what] === id) this.set({ ...kept, ...more });
   }
 
-  // Forgets this hold.
-  clear(hold) {
-    if (this.get()?.hold !== hold) return;
+  // Forgets this id.
+  clear(id) {
+    if (this.get()?.[this.#what] !== id) return;
     this.#memory = null;
     try { localStorage.removeItem(this.#name); } catch { /* there is none */ }
   }

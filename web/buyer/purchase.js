@@ -37,12 +37,19 @@ export class Purchase {
 
   // ---- the hold ----
 
-  // Reads a hold.  Resolves to it, or to null if there is none of this id.
+  // Reads the hold.  Resolves to it, or to null if there is none of this id.
   async readHold(id) {
+    const found = await this.#find(id);
+    if (found) this.#take(found.json, found.sentAt);
+    return found?.json ?? null;
+  }
+
+  // Reads a hold without making it that of this browser.
+  async findHold(id) { return (await this.#find(id))?.json ?? null; }
+
+  async #find(id) {
     try {
-      const { json, sentAt } = await insist(this.#server, 'GET', pathOf('holds', id));
-      this.#take(json, sentAt);
-      return json;
+      return await insist(this.#server, 'GET', pathOf('holds', id));
     } catch (error) {
       if (error instanceof Problem && error.status === 404) return null;
       throw error;

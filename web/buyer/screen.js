@@ -4,7 +4,7 @@ import { venueText, venueZone } from '../lib/venue_time.js';
 import { byId, element, withBrand } from './dom.js';
 
 // Are there seats that are offered only to those who ask for them?
-function hasAccessible({ accessible, sections }) {
+export function hasAccessible({ accessible, sections }) {
   const listed = (list) => (Array.isArray(list) ? list : []);
   return accessible?.length > 0 || listed(sections).some(({ rows }) => listed(rows).some(({ seats }) => listed(seats).some((seat) => seat.accessible)));
 }
@@ -36,7 +36,7 @@ export class Screen {
     const { name, venue, venue_address: address, starts_at: startsAt, doors_at: doorsAt, description, max_per_hold: most } = sale;
     const time = (at, options) => venueText(this.#t, at, venueZone(sale), this.#lang, options);
     byId('name').textContent = name;
-    document.title = withBrand(name);
+    this.showTitle('');
     byId('when').textContent = [venue, address, startsAt && time(startsAt)].filter(Boolean).join(' · ');
     byId('more-about').hidden = !doorsAt && !description;
     byId('doors').hidden = !doorsAt;
@@ -46,6 +46,12 @@ export class Screen {
     byId('best-quantity').max = most;
     byId('best-quantity').value = Math.min(2, most);
     byId('best-accessible-field').hidden = !hasAccessible(sale);
+  }
+
+  // `news` is what the reader of another tab is to know.
+  showTitle(news) {
+    const title = withBrand([news, byId('name').textContent].filter(Boolean).join(' · '));
+    if (document.title !== title) document.title = title;
   }
 
   // What an event is about is open to read where there is nothing to choose.
@@ -58,8 +64,9 @@ export class Screen {
     document.title = withBrand(title);
   }
 
-  // Shows the parts of the page that belong to a phase.  With `isMapOpen` the buyer looks at the map again while seats are held.
-  showPhase(phase, canBuy, isMapOpen) {
+  // Shows the parts of the page that belong to a phase.  With `isMapOpen` the buyer looks at the map again while seats are held; where
+  // all is sold out, only the waiting list is left.
+  showPhase(phase, { canBuy, isMapOpen, isSoldOut }) {
     const isHeld = phase === 'held' || phase === 'paying';
     const isPaying = phase === 'paying';
     const hasOrder = isHeld || (phase === 'choosing' && canBuy);
@@ -68,8 +75,8 @@ export class Screen {
     page.dataset.view = phase === 'choosing' || (phase === 'held' && isMapOpen) ? 'map' : 'cart';
     page.toggleAttribute('data-order', hasOrder);
     byId('order').hidden = !hasOrder;
-    byId('choose').hidden = !(phase === 'choosing' && canBuy);
-    byId('seats').hidden = !(isHeld || (phase === 'choosing' && canBuy));
+    byId('choose').hidden = !(phase === 'choosing' && canBuy && !isSoldOut);
+    byId('seats').hidden = !(isHeld || (phase === 'choosing' && canBuy && !isSoldOut));
     byId('held').hidden = !isHeld;
     byId('change').disabled = isPaying;
     byId('clock').hidden = !isHeld;
@@ -139,7 +146,7 @@ export class Screen {
 
   // `held` and `chosen` are lines as in places.js, `amount` what the held ones cost.  `change(line, type)` gives a place another ticket
   // type and `remove(line)` gives it back or takes back the choice; they are null if the hold cannot be changed.
-  showPlaces({ held, amount, chosen, changeHeld, removeHeld, changeChosen, removeChosen }) {
+  showPlaces({ held, amount, chosen, isSoldOut, changeHeld, removeHeld, changeChosen, removeChosen }) {
     const items = [...held.map((line) => this.#line(line, changeHeld, removeHeld)), ...chosen.map((line) => this.#line(line, changeChosen, removeChosen))];
     const lines = [...held, ...chosen];
     const nAreas = lines.reduce((sum, { n }) => sum + (n ?? 0), 0), nSeats = lines.filter(({ seat }) => seat).length;
@@ -149,7 +156,7 @@ export class Screen {
     if (focused) [...list.querySelectorAll('[aria-label]')].find((each) => each.getAttribute('aria-label') === focused)?.focus();
     byId('seats-list').hidden = items.length === 0;
     byId('seats-none').hidden = items.length > 0;
-    byId('count').textContent = items.length === 0 ? this.#t('noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n: nAreas + nSeats });
+    byId('count').textContent = items.length === 0 ? this.#t(isSoldOut ? 'soldOut' : 'noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n: nAreas + nSeats });
     byId('total-amount').textContent = isPriced ? this.#places.money(chosen.reduce((sum, line) => sum + line.amount, amount)) : '';
   }
 
@@ -197,8 +204,9 @@ export class Screen {
   }
 
   // Where nothing is chosen yet, a narrow screen leads to the forms below the map.
-  showWayToBest(isShown) {
-    byId('to-best').hidden = !isShown || byId('best').hidden;
+  showWayDown(isShown, isSoldOut) {
+    byId('to-best').hidden = !isShown || (byId('best').hidden && !isSoldOut);
+    byId('to-best').textContent = this.#t(isSoldOut ? 'waitTitle' : 'bestShort');
     byId('order').classList.toggle('empty', !byId('to-best').hidden);
   }
 
@@ -223,8 +231,11 @@ export class Screen {
 
   // ---- the end ----
 
-  // What was held until its time was over.  `gone` are the places of it that somebody else has by now.
-  showExpired(lapsed, gone) {
+  // What was held until its time was over, and whether it was an offer of the waiting list.  `gone` are the places of it that somebody
+  // else has by now.
+  showExpired(lapsed, gone, isOffer) {
+    byId('expired-text').textContent = this.#t(isOffer ? 'offerLapsed' : 'expiredText');
+    byId('expired-wait').hidden = !isOffer;
     byId('expired-seats').replaceChildren(...this.#lines(lapsed));
     const n = lapsed.seats.length + Object.values(lapsed.areas ?? {}).reduce((sum, each) => sum + each, 0);
     byId('expired-state').textContent = gone.length === 0 ? this.#t('sameFree', { n }) : this.#t('sameGone', { n: gone.length, seats: this.#places.list(gone) });

@@ -81,10 +81,8 @@ void verify_fold_begin(struct event_state *e, int64_t pruned_seq, int64_t holds_
     }
 }
 
-/* A row about a seat or a hold names the row before, which may have been pruned: that of a seat
- * with the hold that it was about, that of a hold only with all that the log had until then. */
-static void check_prev(struct event_state *e, const struct audit_row *row, const char *object,
-                       int64_t item, int64_t prev)
+void verify_prev(struct event_state *e, const struct audit_row *row, const char *object,
+                 int64_t item, int64_t prev)
 {
     bool is_pruned = row->object == AUDIT_SEAT
                          ? verify_is_pruned(e, prev, row->prev)
@@ -95,9 +93,8 @@ static void check_prev(struct event_state *e, const struct audit_row *row, const
                          (ll)e->event, (ll)row->seq, object, (ll)item, (ll)prev, (ll)row->prev);
 }
 
-/* A change must begin with the status in which the one before left the object. */
-static void check_chain(struct event_state *e, const struct audit_row *row, const char *object,
-                        int64_t item, int was)
+void verify_chain(struct event_state *e, const struct audit_row *row, const char *object,
+                  int64_t item, int was)
 {
     if (row->from != was)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
@@ -106,9 +103,7 @@ static void check_chain(struct event_state *e, const struct audit_row *row, cons
                          word(row->object, row->to), word(row->object, was));
 }
 
-/* A grant gives a new fence: to a new hold, or to one that gets other places, is rescued or was
- * restored; and to a new entry of the waiting list. */
-static void fold_grant(struct event_state *e, const struct audit_row *row)
+void verify_grant(struct event_state *e, const struct audit_row *row)
 {
     if (row->fence <= e->grant_fence)
         verify_violation(e->report, VERIFY_FENCE_ORDER,
@@ -135,7 +130,7 @@ static void adopt_hold(struct hold_state *h, const struct audit_row *row, bool g
  * its first remaining row is known only if that row is about a sale. */
 static void fold_chain(struct event_state *e, const struct audit_row *row, struct hold_state *h)
 {
-    check_prev(e, row, "hold", row->hold, h->log_seq);
+    verify_prev(e, row, "hold", row->hold, h->log_seq);
     if (e->pruned_seq && !h->log_seq) {
         bool is_sale = row->object == AUDIT_BOOKING &&
                        (row->from == BOOKING_CONFIRMED || row->to == BOOKING_CONFIRMED);
@@ -151,7 +146,7 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
     bool grant = row->from == HOLD_NONE || row->cause == CAUSE_CHANGE ||
                  row->cause == CAUSE_RESCUE || row->cause == CAUSE_RESTORE;
     if (grant)
-        fold_grant(e, row);
+        verify_grant(e, row);
     struct hold_state *h = verify_hold(e, row->hold);
     if (!h) {
         verify_violation(e->report, VERIFY_FOLD_HOLDS,
@@ -165,8 +160,8 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
     } else if (e->pruned_seq && (!h->log_seq || h->log_status == NOT_KNOWN)) {
         adopt_hold(h, row, grant);
     }
-    check_chain(e, row, "hold", row->hold, h->log_status);
-    check_prev(e, row, "hold", row->hold, h->log_seq);
+    verify_chain(e, row, "hold", row->hold, h->log_status);
+    verify_prev(e, row, "hold", row->hold, h->log_seq);
     if (!grant && row->fence != h->log_fence)
         verify_violation(e->report, VERIFY_FENCE_ORDER,
                          "event %lld, seq %lld: hold %lld of fence %lld changed with fence %lld",
@@ -268,8 +263,8 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
     struct hold_state *h = verify_hold(e, row->hold);
     if (s->status == NOT_KNOWN)
         adopt_seat(s, row);
-    check_chain(e, row, "seat", row->item, s->status);
-    check_prev(e, row, "seat", row->item, s->last_seq);
+    verify_chain(e, row, "seat", row->item, s->status);
+    verify_prev(e, row, "seat", row->item, s->last_seq);
     fold_head(e, row, s);
     if (s->hold && s->hold != row->hold)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
@@ -389,7 +384,7 @@ static void fold_event(struct event_state *e, const struct audit_row *row)
     bool begins = row->seq == 1 && row->cause == CAUSE_CREATE;
     if (e->log_status == NOT_KNOWN)
         e->log_status = row->from;
-    check_chain(e, row, "event", e->event, begins ? 0 : e->log_status);
+    verify_chain(e, row, "event", e->event, begins ? 0 : e->log_status);
     if (!event_may_pass(row))
         verify_violation(e->report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: it goes from %s to %s by cause %d", (ll)e->event,
@@ -460,7 +455,7 @@ static void fold_booking(struct event_state *e, const struct audit_row *row)
     }
     if (row->from == BOOKING_NONE && h->log_booking == BOOKING_FAILED)
         fold_past(e, row, h);
-    check_chain(e, row, "booking", row->booking, h->log_booking);
+    verify_chain(e, row, "booking", row->booking, h->log_booking);
     if (row->from != BOOKING_NONE || row->to != BOOKING_CONFIRMED)
         fold_chain(e, row, h);
     if (row->to == BOOKING_PENDING)
@@ -484,75 +479,12 @@ static void fold_payment(struct event_state *e, const struct audit_row *row)
     }
     if (e->pruned_seq && !p->log_status)
         p->log_status = (uint8_t)row->from;
-    check_chain(e, row, "the payment of booking", row->hold, p->log_status);
+    verify_chain(e, row, "the payment of booking", row->hold, p->log_status);
     if (row->quantity != p->amount)
         verify_violation(e->report, VERIFY_FOLD_PAYMENTS,
                          "booking %lld: its payment is of %lld, by the log of %lld", (ll)row->hold,
                          (ll)p->amount, (ll)row->quantity);
     p->log_status = (uint8_t)row->to;
-}
-
-/* What the entry was before its first remaining row is as that row and its own have it. */
-static void adopt_wait(struct wait_seen *w, const struct audit_row *row)
-{
-    w->log_status = (uint8_t)row->from;
-    w->log_number = w->number;
-    w->log_rank = w->rank;
-    w->log_read_at = w->read_at;
-    w->log_hold = row->from == WAIT_OFFERED ? w->hold : 0;
-}
-
-/* The row of an offer follows on those of the hold, which may have been pruned since. */
-static void fold_offer(struct event_state *e, const struct audit_row *row, struct wait_seen *w)
-{
-    struct hold_state *h = verify_hold(e, row->hold);
-    w->log_hold = row->hold;
-    if (h && h->begun && h->wait != OFFERED)
-        verify_violation(
-            e->report, VERIFY_WAITS,
-            "event %lld, seq %lld: entry %lld is offered hold %lld, which is not for it",
-            (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold);
-    if (h)
-        h->wait = w->key;
-}
-
-static void fold_wait(struct event_state *e, const struct audit_row *row)
-{
-    struct wait_seen *w = verify_wait(e, HOLD_KEY(e->event, row->fence));
-    if (row->from == WAIT_NONE)
-        fold_grant(e, row);
-    if (!w) {
-        verify_violation(e->report, VERIFY_FOLD_WAITS,
-                         "event %lld, seq %lld: entry %lld is in the log only", (ll)e->event,
-                         (ll)row->seq, (ll)HOLD_KEY(e->event, row->fence));
-        return;
-    }
-    if (row->from == WAIT_NONE) {
-        w->log_number = w->log_rank = row->until;
-        w->log_read_at = row->at;
-    } else if (e->pruned_seq && !w->log_seq) {
-        adopt_wait(w, row);
-    }
-    check_chain(e, row, "entry", w->key, w->log_status);
-    check_prev(e, row, "entry", w->key, w->log_seq);
-    if (row->quantity != w->quantity)
-        verify_violation(e->report, VERIFY_FOLD_WAITS,
-                         "entry %lld: it wants %u places, by the log %lld", (ll)w->key, w->quantity,
-                         (ll)row->quantity);
-    if (row->to == WAIT_OFFERED)
-        fold_offer(e, row, w);
-    else if (row->hold != w->log_hold)
-        verify_violation(
-            e->report, VERIFY_LOG_CHAIN,
-            "event %lld, seq %lld: entry %lld changes with hold %lld, it has hold %lld",
-            (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold, (ll)w->log_hold);
-    if (row->to == WAIT_WAITING && row->cause == CAUSE_CHANGE)
-        w->log_rank = -row->seq;
-    if (row->to == WAIT_WAITING && row->cause == CAUSE_RENEW)
-        w->log_read_at = row->at;
-    w->log_status = (uint8_t)row->to;
-    w->log_ended_at = wait_is_live((enum wait_status)row->to) ? 0 : row->at;
-    w->log_seq = row->seq;
 }
 
 /* Is the row the next one?  Those of finished holds may be missing before it, but not where the
@@ -597,7 +529,7 @@ void verify_fold(struct event_state *e, const struct audit_row *row)
     else if (row->object == AUDIT_PAYMENT)
         fold_payment(e, row);
     else if (row->object == AUDIT_WAIT)
-        fold_wait(e, row);
+        verify_fold_wait(e, row);
 }
 
 void verify_fold_end(struct event_state *e)

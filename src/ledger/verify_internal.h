@@ -216,6 +216,18 @@ static inline bool verify_is_pruned(const struct event_state *e, int64_t prev, i
 
 /* Folds one row of the log; rows come in order of seq. */
 void verify_fold(struct event_state *e, const struct audit_row *row);
+/* The same, for a row about an entry of the waiting list. */
+void verify_fold_wait(struct event_state *e, const struct audit_row *row);
+/* A change must begin with the status `was`, in which the one before left the object. */
+void verify_chain(struct event_state *e, const struct audit_row *row, const char *object,
+                  int64_t item, int was);
+/* A row about a seat, a hold or an entry names the row before, which may have been pruned: that of a
+ * seat with the hold that it was about, those of others only with all that the log had until then. */
+void verify_prev(struct event_state *e, const struct audit_row *row, const char *object,
+                 int64_t item, int64_t prev);
+/* A grant gives a new fence: to a new hold, to one that gets other places, is rescued or was
+ * restored, or to a new entry. */
+void verify_grant(struct event_state *e, const struct audit_row *row);
 /* Called after the last row of the log. */
 void verify_fold_end(struct event_state *e);
 

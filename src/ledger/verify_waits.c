@@ -1,5 +1,5 @@
-/* Compares the entries of the waiting list of one event with the folded log and with the holds that
- * they are offered.  Pure: verify.c feeds it row by row, and it writes only to the report.  Checks
+/* Folds the log of the waiting list of one event, and compares its entries with it and with the holds
+ * that they are offered.  Pure: verify.c feeds it row by row, and it writes only to the report.  Checks
  * the entries' part of I5, I11 and I17; whether each had its turn is judged by rules/fair.h. */
 #include "ledger/verify_internal.h"
 
@@ -15,6 +15,73 @@ struct wait_seen *verify_wait(struct event_state *e, int64_t key)
     }
     return low < e->waits.n && e->waits.v[low].key == key ? &e->waits.v[low] : NULL;
 }
+
+/* ---- the log ---- */
+
+/* What the entry was before its first remaining row is as that row and its own have it. */
+static void adopt_wait(struct wait_seen *w, const struct audit_row *row)
+{
+    w->log_status = (uint8_t)row->from;
+    w->log_number = w->number;
+    w->log_rank = w->rank;
+    w->log_read_at = w->read_at;
+    w->log_hold = row->from == WAIT_OFFERED ? w->hold : 0;
+}
+
+/* The row of an offer follows on those of the hold, which may have been pruned since. */
+static void fold_offer(struct event_state *e, const struct audit_row *row, struct wait_seen *w)
+{
+    struct hold_state *h = verify_hold(e, row->hold);
+    w->log_hold = row->hold;
+    if (h && h->begun && h->wait != OFFERED)
+        verify_violation(
+            e->report, VERIFY_WAITS,
+            "event %lld, seq %lld: entry %lld is offered hold %lld, which is not for it",
+            (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold);
+    if (h)
+        h->wait = w->key;
+}
+
+void verify_fold_wait(struct event_state *e, const struct audit_row *row)
+{
+    struct wait_seen *w = verify_wait(e, HOLD_KEY(e->event, row->fence));
+    if (row->from == WAIT_NONE)
+        verify_grant(e, row);
+    if (!w) {
+        verify_violation(e->report, VERIFY_FOLD_WAITS,
+                         "event %lld, seq %lld: entry %lld is in the log only", (ll)e->event,
+                         (ll)row->seq, (ll)HOLD_KEY(e->event, row->fence));
+        return;
+    }
+    if (row->from == WAIT_NONE) {
+        w->log_number = w->log_rank = row->until;
+        w->log_read_at = row->at;
+    } else if (e->pruned_seq && !w->log_seq) {
+        adopt_wait(w, row);
+    }
+    verify_chain(e, row, "entry", w->key, w->log_status);
+    verify_prev(e, row, "entry", w->key, w->log_seq);
+    if (row->quantity != w->quantity)
+        verify_violation(e->report, VERIFY_FOLD_WAITS,
+                         "entry %lld: it wants %u places, by the log %lld", (ll)w->key, w->quantity,
+                         (ll)row->quantity);
+    if (row->to == WAIT_OFFERED)
+        fold_offer(e, row, w);
+    else if (row->hold != w->log_hold)
+        verify_violation(
+            e->report, VERIFY_LOG_CHAIN,
+            "event %lld, seq %lld: entry %lld changes with hold %lld, it has hold %lld",
+            (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold, (ll)w->log_hold);
+    if (row->to == WAIT_WAITING && row->cause == CAUSE_CHANGE)
+        w->log_rank = -row->seq;
+    if (row->to == WAIT_WAITING && row->cause == CAUSE_RENEW)
+        w->log_read_at = row->at;
+    w->log_status = (uint8_t)row->to;
+    w->log_ended_at = wait_is_live((enum wait_status)row->to) ? 0 : row->at;
+    w->log_seq = row->seq;
+}
+
+/* ---- the rows ---- */
 
 /* What the log does not tell, since it has been pruned, is as the row has it. */
 static void adopt_pruned(const struct event_state *e, struct wait_seen *w)

@@ -358,7 +358,7 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
 }
 
 /* An archived event stays so, a cancelled one can only be archived, and a change of an event's
- * terms leaves its status. */
+ * terms or a pause of its waiting list leaves its status. */
 static bool event_may_pass(const struct audit_row *row)
 {
     switch (row->cause) {
@@ -372,6 +372,8 @@ static bool event_may_pass(const struct audit_row *row)
     case CAUSE_ARCHIVE:
         return row->to == EVENT_ARCHIVED;
     case CAUSE_CHANGE:
+    case CAUSE_PAUSE:
+    case CAUSE_RESUME:
         return row->to == row->from;
     default:
         return row->cause == CAUSE_CREATE;

@@ -36,8 +36,8 @@ const seen = (status) => status !== 503 && status !== 429;
 // ---- the shop's endpoint ----
 
 // Receives notifications, checks their signatures and remembers each once, by its id.
-async function startEndpoint(secret) {
-  const notices = new Map(); // webhook-id -> { type, booking, times }
+async function startEndpoint(secret, onNotice) {
+  const notices = new Map(); // webhook-id -> { type, booking (or another thing that it is about), times }
   const wrong = [];
   const server = http.createServer((request, response) => {
     const chunks = [];
@@ -51,6 +51,7 @@ async function startEndpoint(secret) {
       const notice = notices.get(id) ?? { type, booking: data?.id, times: 0 };
       notice.times++;
       notices.set(id, notice);
+      if (notice.times === 1) onNotice(notice);
       response.writeHead(204).end();
     });
   });
@@ -67,7 +68,8 @@ async function startEndpoint(secret) {
 
 // Options: n servers that share `ledger` and `gate` (default: one on a SQLite file), crashAt (a point of base/crash.h,
 // for all of them), program (default: HOLDFASTD), capture, faults (of the sandbox), durable (the sandbox keeps a file),
-// staysDown (the first server that crashes is not restarted), alone (only the first server is started at first).
+// staysDown (the first server that crashes is not restarted), alone (only the first server is started at first), onNotice
+// (called with each notification when it comes for the first time).
 export async function openTill(options = {}) {
   const till = new Till(options);
   try {
@@ -83,8 +85,8 @@ class Till {
   #turn = 0;
   #closing = false;
 
-  constructor({ n = 1, ledger, gate, crashAt, program, capture = 'automatic', faults = {}, durable = false, staysDown = false, alone = false }) {
-    Object.assign(this, { n, ledger, gate, crashAt, program, capture, faults, durable, staysDown, alone });
+  constructor({ n = 1, ledger, gate, crashAt, program, capture = 'automatic', faults = {}, durable = false, staysDown = false, alone = false, onNotice = () => {} }) {
+    Object.assign(this, { n, ledger, gate, crashAt, program, capture, faults, durable, staysDown, alone, onNotice });
     this.crashes = 0;
     this.lastEnd = 0; // of the holds that are left to expire
     this.down = null; // a server that is not restarted
@@ -95,7 +97,7 @@ class Till {
     const secret = randomBytes(32);
     const webhookSecret = `whsec_${randomBytes(16).toString('hex')}`;
     this.webhookSecret = webhookSecret;
-    this.endpoint = await startEndpoint(secret);
+    this.endpoint = await startEndpoint(secret, this.onNotice);
     this.sandboxDir = this.durable ? tempDir() : null;
     this.sandbox = await startSandbox({ args: [
       '--listen', `127.0.0.1:${await freePort()}`, '--webhook', `http://127.0.0.1:${ports[0]}/v1/webhooks/stripe`,

@@ -19,7 +19,7 @@ describe('the ledger of a shop', () => {
   const random = seededRandom();
   const { below, oneOf } = random;
   const done = new Map(); // kind -> how often it succeeded
-  const holds = [], bookings = [], unpaid = [];
+  const holds = [], bookings = [], unpaid = [], entries = [];
 
   before(async () => {
     till = await openShop({ args: ['--keep', '1s', '--keep-holds', '500ms'] });
@@ -37,6 +37,7 @@ describe('the ledger of a shop', () => {
   const take = (list) => list.splice(below(list.length), 1)[0];
 
   const act = (action, body) => server.post(`/v1/events/${event.id}/${action}`, body);
+  const join = (wish) => server.post('/v1/waitlist', { event: event.id, ...wish, ...(below(2) ? { until: new Date(Date.now() + 2000).toISOString() } : {}) });
   const bookAll = (named) => server.post('/v1/bookings', { holds: named.map(({ id }) => id) }, { 'Idempotency-Key': newKey() });
   const steps = {
     block: () => act('block', { ...oneOf([places(), places(), places(), { sections: ['T'] }]), ...channel() }),
@@ -93,6 +94,21 @@ describe('the ledger of a shop', () => {
     },
     refund: () => (bookings.length ? server.post(`/v1/bookings/${oneOf(bookings).id}/refund`, { amount: 1 + below(100) }) : {}),
     cancel: () => (bookings.length > 3 ? server.post(`/v1/bookings/${take(bookings).id}/cancel`, {}) : {}),
+    wait: async () => {
+      const answer = await join(oneOf([{ areas: areas() }, { areas: { Roof: 4 } }, { best_available: { quantity: 1 + below(3), section: 'T' } }]));
+      if (answer.status === 201) entries.push(answer.json);
+      return answer;
+    },
+    offer: async () => { // of an entry, to be sold
+      const [entry] = (await server.read(`/v1/waitlist?event=${event.id}&status=offered&limit=1`)).data;
+      if (!entry) return {};
+      const answer = await server.get(`/v1/holds/${entry.hold}`);
+      if (answer.status === 200) holds.push(answer.json);
+      return answer;
+    },
+    leave: () => (entries.length ? server.del(`/v1/waitlist/${take(entries).id}`) : {}),
+    first: () => (entries.length ? server.post(`/v1/waitlist/${oneOf(entries).id}/first`) : {}),
+    pause: async () => (below(5) ? {} : (await act('waitlist/pause'), act('waitlist/resume'))),
     terms: () => server.patch(`/v1/events/${event.id}`, { name: `Day ${below(100)}`, prices: { S: below(5000), Floor: below(500) } }),
     close: async () => (below(5) ? {} : (await act('close', {}), act('open', {}))),
   };
@@ -117,6 +133,10 @@ describe('the ledger of a shop', () => {
     assertOk(await server.post(`/v1/bookings/${(await till.sell(event, 'S-C-2')).id}/cancel`, {}));
     unpaid.push((await till.checkout(event, 'S-C-3')).booking);
     await till.pay(assertOk(await bookAll(await Promise.all(['S-C-4', 'S-C-5', 'S-C-6'].map((seat) => server.grant(event, seat)))), 201));
+    const roof = await server.take(event, { areas: { Roof: 8 } });
+    const entry = assertOk(await join({ areas: { Roof: 2 } }), 201);
+    assert.equal((await server.del(`/v1/holds/${roof.id}`)).status, 204);
+    holds.push(await server.read(`/v1/holds/${(await server.read(`/v1/waitlist/${entry.id}`)).hold}`));
     assertOk(await act('close', {}));
     assertOk(await act('open', {}));
   }
@@ -136,13 +156,15 @@ describe('the ledger of a shop', () => {
     event = await server.createEvent({
       sections: [{ name: 'S', price: 1000, rows: 3, seats_per_row: 20 }, { name: 'T', price: 700, rows: 1, seats_per_row: 3 }],
       areas: [{ name: 'Floor', price: 300, capacity: 40 }, { name: 'Roof', price: 50, capacity: 8 }],
+      waitlist: { offer_ttl_ms: 1000 },
     });
     await begin();
     await check();
     await Promise.all(Array.from({ length: SHOPS }, shop));
     t.diagnostic(JSON.stringify(Object.fromEntries(done)));
     const { checks } = await check();
-    assert.ok(checks.every(({ rows, what }) => rows > 0 || /stored heads|has its job/.test(what) || (!server.gate && /gate/.test(what)) || (backend !== 'sqlite' && /SQLite/.test(what))), JSON.stringify(checks.filter(({ rows }) => !rows)));
+    // What ends is pruned meanwhile, entries of the waiting list among it.
+    assert.ok(checks.every(({ rows, what }) => rows > 0 || /stored heads|has its job|entr(y|ies)|waiting list/.test(what) || (!server.gate && /gate/.test(what)) || (backend !== 'sqlite' && /SQLite/.test(what))), JSON.stringify(checks.filter(({ rows }) => !rows)));
   });
 
   it('verifies after the event was archived, while its log is pruned, and when a sale of it is cancelled afterwards', { timeout: 60_000 }, async () => {

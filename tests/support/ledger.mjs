@@ -15,7 +15,8 @@ const PENDING = 1, SOLD = 2, FAILED = 3, CANCELLED = 4; // bookings
 const CAPTURING = 6, CANCELED = 8, REFUNDING = 9; // payments
 const OWED = 1, UNDER_WAY = 2, DONE = 3; // refunds
 const ARCHIVED = 3; // events
-const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4, BOOKING = 5; // of the log
+const WAITING = 1, OFFERED = 2; // entries of waiting lists
+const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4, BOOKING = 5, WAIT = 7; // of the log
 
 // The queries have one text for both databases, so comparisons with NULL are spelled out.
 const differ = (a, b) => `coalesce(${a}, -1) <> coalesce(${b}, -1)`;
@@ -89,6 +90,7 @@ const prepare = (database) => [
   'CREATE INDEX seat_ends_item ON seat_ends (item)',
   `CREATE TEMP TABLE hold_ends AS ${ends(HOLD, 'hold')}`,
   'CREATE INDEX hold_ends_item ON hold_ends (item)',
+  `CREATE TEMP TABLE wait_ends AS ${ends(WAIT, '(event << 40 | fence)')}`,
 ];
 
 const rules = {
@@ -164,8 +166,18 @@ const rules = {
     SELECT a.event, count(*) AS n, min(a.seq) AS first, max(a.seq) AS last, c.seq FROM audit a JOIN event_clock c ON c.event = a.event
     LEFT JOIN gaps p ON p.event = a.event WHERE a.seq > coalesce(p.seq, 0) GROUP BY a.event, c.seq, p.seq
     HAVING count(*) <> max(a.seq) - min(a.seq) + 1 OR min(a.seq) <> coalesce(p.seq, 0) + 1 OR max(a.seq) <> c.seq`,
+  // An entry of a waiting list may stay when the hold that it was offered has gone.
   'I11: the log says nothing of holds that are gone': `
-    SELECT entry, hold FROM log WHERE hold <> 0 AND hold NOT IN (SELECT hold FROM holds)`,
+    SELECT entry, hold FROM log WHERE hold <> 0 AND object <> ${WAIT} AND hold NOT IN (SELECT hold FROM holds)`,
+  'I11: folding the log gives every entry of the waiting lists, and no others': `
+    SELECT w.entry, w.status, a.after FROM waitlist w LEFT JOIN wait_ends a ON a.item = w.entry LEFT JOIN pruned p ON p.event = w.event
+    WHERE ${differ('a.after', 'w.status')} AND (p.seq IS NULL OR w.last_seq > p.seq)
+    UNION SELECT a.item, NULL, a.after FROM wait_ends a WHERE a.item NOT IN (SELECT entry FROM waitlist)`,
+  'I17: entries are live or ended, have numbers of their own, and each that is offered one has its own active hold': `
+    SELECT w.entry, w.status, w.ended_at, h.status FROM waitlist w LEFT JOIN holds h ON h.hold = w.hold
+    WHERE (w.ended_at = 0) <> (w.status IN (${WAITING}, ${OFFERED})) OR (w.status = ${WAITING} AND w.hold <> 0) OR (w.status = ${OFFERED} AND coalesce(h.status, 0) <> ${ACTIVE})
+    UNION SELECT max(entry), NULL, count(*), NULL FROM waitlist GROUP BY event, number HAVING count(*) > 1
+    UNION SELECT max(entry), NULL, count(*), NULL FROM waitlist WHERE status = ${OFFERED} GROUP BY hold HAVING count(*) > 1`,
   'I11: each change begins where the one before ended': `
     SELECT * FROM (SELECT event, object, item, hold, seq, before, after, lag(after) OVER (
         PARTITION BY event, object, CASE object WHEN ${SEAT} THEN item ELSE hold END ORDER BY seq) AS previous

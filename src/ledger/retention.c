@@ -1,7 +1,9 @@
 /* Retention: finished holds, ended entries of waiting lists and what archived events no longer need
  * are deleted, and owners are erased.  Holds and entries of an event draw their keys from one
- * counter, so a list of keys may have both.  In slices, each a transaction of its own that takes a few milliseconds, between the
- * batches of a worker. See ledger.h. */
+ * counter, so a list of keys may have both.  In slices, each a transaction of its own that takes a
+ * few milliseconds, between the batches of a worker. See ledger.h.
+ *
+ * Here an entry is one of the log, and one of a waiting list a wait. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +71,7 @@ static enum hf_status find_entries(struct ledger *l, const int64_t *holds, size_
     return status;
 }
 
-/* Runs a statement over all entries of the log that are about these holds and waits.  O(entries). */
+/* Runs a statement over all entries that are about these holds and waits.  O(entries). */
 static enum hf_status on_entries(struct ledger *l, enum statement which, const int64_t *holds,
                                  size_t n, struct hf_err *err)
 {
@@ -310,8 +312,8 @@ static enum hf_status prune_log(struct ledger *l, const struct prune_state *s, s
 }
 
 /* Looks at the next holds and waits in the order of their keys, so that sales are passed over once.
- * Holds that were booked stay, whatever became of the booking: they say what the money was for.  The
- * notifications about all of them were delivered long ago, or never will be. */
+ * Holds that were booked stay, whatever became of the booking: they say what the money was for.
+ * The notifications about all of them were delivered long ago, or never will be. */
 static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_done,
                                   struct hf_err *err)
 {

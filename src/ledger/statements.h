@@ -9,7 +9,8 @@
  * one.
  *
  * `status + 0` in HOLDS_SINCE keeps the planner from the index of active holds, which is the wrong
- * one for a range of keys. */
+ * one for a range of keys; `kind + 0` in NOTICES_DUE from looking through all notifications that are
+ * owed for those of each booking. */
 #ifndef HF_LEDGER_STATEMENTS_H
 #define HF_LEDGER_STATEMENTS_H
 
@@ -25,8 +26,7 @@
 /* What wait_from_row reads: an entry of the waiting list, and the hold that it was offered. */
 #define WAIT_OFFERED WAIT_SELECTED ", h.hold, h.secret, h.expires_at"
 #define WAITS_FROM " FROM waitlist w LEFT JOIN holds h ON h.hold = w.hold"
-/* An entry of the log about a hold, or (r.waits) about one of the waiting list, which names a hold that
- * it is offered. */
+/* An entry of the log about a hold, or (r.waits) about a wait that names the hold. */
 #define LOG_OF_HOLD                                                                                \
     "log.entry = r.entry AND log.hold = r.hold"                                                    \
     " AND CASE WHEN log.object = 7 THEN 1 ELSE 0 END = r.waits"
@@ -246,9 +246,9 @@
       "SELECT " JOB_SELECTED ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                               \
       " LEFT JOIN holds h ON h.hold = j.booking LEFT JOIN bookings b ON b.booking = j.booking"     \
       " LEFT JOIN payments p ON p.booking = j.booking AND p.payment = j.payment"                   \
-      " WHERE j.status = 1 AND j.kind = 6 AND j.due_at <= r.now AND j.leased_until <= r.now"       \
-      " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = j.booking AND o.status = 1"         \
-      " AND o.kind = 6 AND o.job < j.job)"                                                         \
+      " WHERE j.status = 1 AND j.kind + 0 = 6 AND j.due_at <= r.now AND j.leased_until <= r.now"   \
+      " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = j.booking AND o.status + 0 = 1"     \
+      " AND o.kind + 0 = 6 AND o.job < j.job)"                                                     \
       " ORDER BY j.due_at LIMIT r.n{args(now bigint, n bigint)}")                                  \
     X(POLLS_DUE, /* r.quiet: those that nothing was heard of since then, too */                    \
       "SELECT p.booking, p.payment, p.amount, p.poll_at, p.created_at, " JOB_PAYMENT_COLUMNS       \
@@ -415,11 +415,11 @@
     X(PRUNED_WRITE, "UPDATE events SET pruned_seq = r.seq WHERE event = r.event"                   \
                     "{args(event bigint, seq bigint)}")                                            \
     X(HOLDS_AFTER, /* holds and entries of waiting lists, whose keys are of one kind */            \
-      "SELECT x.item FROM (SELECT h.item FROM (SELECT hold AS item FROM holds"                     \
-      " WHERE hold > r.after AND hold < r.last ORDER BY hold LIMIT r.n) h UNION ALL"               \
-      " SELECT w.item FROM (SELECT entry AS item FROM waitlist"                                    \
-      " WHERE entry > r.after AND entry < r.last ORDER BY entry LIMIT r.n) w) x"                   \
-      " ORDER BY x.item LIMIT r.n{args(after bigint, last bigint, n bigint)}")                     \
+      "SELECT item FROM (SELECT item FROM (SELECT hold AS item FROM holds"                         \
+      " WHERE hold > r.after AND hold < r.last ORDER BY hold LIMIT r.n) held UNION ALL"            \
+      " SELECT item FROM (SELECT entry AS item FROM waitlist"                                      \
+      " WHERE entry > r.after AND entry < r.last ORDER BY entry LIMIT r.n) waiting) either"        \
+      " ORDER BY item LIMIT r.n{args(after bigint, last bigint, n bigint)}")                       \
     X(HOLDS_PRUNE, "DELETE FROM holds WHERE hold > r.after AND hold <= r.last"                     \
                    " AND status IN (2, 3) AND NOT EXISTS"                                          \
                    " (SELECT 1 FROM bookings b WHERE b.booking = holds.hold)"                      \

@@ -1,6 +1,6 @@
 /* Reads the ledger for verify_fold.c, verify_rows.c, verify_money.c, verify_waits.c and
- * verify_venue.c, one event after another, in one transaction that writes nothing: what is compared is the state of one
- * moment, however busy the servers are.
+ * verify_venue.c, one event after another, in one transaction that writes nothing: what is compared
+ * is the state of one moment, however busy the servers are.
  * While it lasts, SQLite cannot empty a running server's log. */
 #include "ledger/verify.h"
 
@@ -529,8 +529,8 @@ static void on_seat(struct verifier *v, struct db_stmt *stmt)
 
 /* ---- one event ---- */
 
-/* Reads holds, entries, sales, money and heads before the log, and seats last: each is compared when it is
- * read. */
+/* Reads holds, entries, sales, money and heads before the log, and seats last: each is compared
+ * when it is read. */
 static enum hf_status verify_event(struct verifier *v, const struct clock_row *clock,
                                    struct hf_err *err)
 {

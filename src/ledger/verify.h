@@ -1,9 +1,9 @@
 /* Checks every invariant that the rows of the ledger can show, on one snapshot.  Uses a connection
  * of its own that only reads, so it works beside running servers; any thread.
  *
- * Memory holds one event at a time: 72 bytes per seat, 152 per hold, 120 per entry of its waiting
- * list, 80 per payment, 40 per refund and 32 per failed booking that another one followed.  The cost is one ordered pass over each
- * table.
+ * Memory holds one event at a time: 72 bytes per seat, 152 per hold, 104 per entry of its waiting
+ * list, 80 per payment, 40 per refund and 32 per failed booking that another one followed.  The
+ * cost is one ordered pass over each table.
  *
  * The log of an archived event may begin after its events.pruned_seq, and its finished holds may be
  * gone.  What seats, holds and areas were at that point cannot be known, so it is taken from the

@@ -221,8 +221,8 @@ void verify_fold_wait(struct event_state *e, const struct audit_row *row);
 /* A change must begin with the status `was`, in which the one before left the object. */
 void verify_chain(struct event_state *e, const struct audit_row *row, const char *object,
                   int64_t item, int was);
-/* A row about a seat, a hold or an entry names the row before, which may have been pruned: that of a
- * seat with the hold that it was about, those of others only with all that the log had until then. */
+/* A row about a seat, a hold or an entry names the row before, which may have been pruned: that of
+ * a seat with the hold that it was about, that of another only with all that the log had then. */
 void verify_prev(struct event_state *e, const struct audit_row *row, const char *object,
                  int64_t item, int64_t prev);
 /* A grant gives a new fence: to a new hold, to one that gets other places, is rescued or was

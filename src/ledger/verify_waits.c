@@ -1,6 +1,7 @@
-/* Folds the log of the waiting list of one event, and compares its entries with it and with the holds
- * that they are offered.  Pure: verify.c feeds it row by row, and it writes only to the report.  Checks
- * the entries' part of I5, I11 and I17; whether each had its turn is judged by rules/fair.h. */
+/* Folds the log of the waiting list of one event, and compares its entries with it and with the
+ * holds that they are offered.  Pure: verify.c feeds it row by row, and it writes only to the
+ * report.  Checks the entries' part of I5, I11 and I17; rules/fair.h judges whether each had its
+ * turn. */
 #include "ledger/verify_internal.h"
 
 struct wait_seen *verify_wait(struct event_state *e, int64_t key)

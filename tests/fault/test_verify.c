@@ -580,10 +580,10 @@ static void a_ledger_that_has_lost_all_finished_holds_is_sound(void **state)
         prune(ledger, event, false);
     ledger_close(ledger);
     damaged_ledger_is_sound(files.copy, &report);
-    /* Gone are 4 and 5 of event 1, 3 of event 3, and 2, 3, 4 and 12 of event 7; that of event 4 is a
-     * channel's. */
+    /* Gone are 4 and 5 of event 1, 3 of event 3, and 2, 3, 4 and 12 of event 7; that of event 4 is
+     * a channel's. */
     assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5 + 5 + 3 + 3 - 2 - 1 + 8 - 4);
-    /* Of event 7 also the entries that were accepted and left: the newest stays, though it ended. */
+    /* Of event 7 also the entries that were accepted and left.  The newest stays. */
     assert_int_equal(report.checks[VERIFY_FOLD_WAITS].rows, 6 - 2);
 }
 

@@ -1707,6 +1707,16 @@ static const char *const texts[] = {
 #undef STATEMENT_TEXT
 };
 
+/* Of what is read from end to end: is it a table, and no row of constants or part of the statement? */
+static bool is_table(const char *name)
+{
+    static const char *const parts[] = {"live", "chain", "c", "held", "waiting", "either", "o"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(name, parts[i]) == 0)
+            return false;
+    return !strstr(name, "CONSTANT");
+}
+
 /* The plan must mention `want` and must not read any table from end to end. */
 static void assert_plan(enum statement which, const char *want)
 {
@@ -1721,8 +1731,7 @@ static void assert_plan(enum statement which, const char *want)
     while (db_step(stmt, &err) == DB_ROW) {
         const char *line = db_column_data(stmt, 3, &len);
         buf_printf(&plan, "%s\n", line);
-        bool is_table = !strstr(line, "CONSTANT") && !strstr(line, "SCAN live"); /* of HOLDS_DUE */
-        if (strncmp(line, "SCAN ", 5) == 0 && !strstr(line, " INDEX ") && is_table)
+        if (strncmp(line, "SCAN ", 5) == 0 && !strstr(line, " INDEX ") && is_table(line + 5))
             fail_msg("%s: %s", texts[which], line);
     }
     buf_char(&plan, '\0');
@@ -1806,6 +1815,27 @@ static void assert_postgres_plans(void)
     assert_postgres_plan(ST_AREA_WRITE, "areas_pkey");
     assert_postgres_plan(ST_SECTIONS_READ, "sections_pkey");
     assert_postgres_plan(ST_ROWS_READ, "seat_rows_pkey");
+    assert_postgres_plan(ST_WAIT_READ, "waitlist_pkey");
+    assert_postgres_plan(ST_WAIT_WRITE, "waitlist_pkey");
+    assert_postgres_plan(ST_WAIT_NEWEST, "waitlist_pkey");
+    assert_postgres_plan(ST_WAIT_AHEAD, "waitlist_live");
+    assert_postgres_plan(ST_WAITS_SINCE, "waitlist_pkey");
+    assert_postgres_plan(ST_WAITS_LIVE, "waitlist_live");
+    assert_postgres_plan(ST_WAITS_LIST, "waitlist_pkey");
+    assert_postgres_plan(ST_WAITS_FIND, "waitlist_owner");
+    assert_postgres_plan(ST_WAITED_FOR, "waitlist_live");
+    assert_postgres_plan(ST_HOLD_OFFER, "waitlist_pkey");
+    assert_postgres_plan(ST_NOTICES_DUE, "jobs_due");
+    assert_postgres_plan(ST_NOTICES_DUE, "jobs_pkey");
+    assert_postgres_plan(ST_HOLD_CHAINS, "log_pkey");
+    assert_postgres_plan(ST_LOG_DELETE, "log_pkey");
+    assert_postgres_plan(ST_WAITS_FINISHED, "waitlist_pkey");
+    assert_postgres_plan(ST_WAIT_DELETE, "waitlist_pkey");
+    assert_postgres_plan(ST_WAITS_PRUNE, "waitlist_pkey");
+    assert_postgres_plan(ST_WAIT_ERASE, "waitlist_pkey");
+    assert_postgres_plan(ST_WAITS_OF_OWNER, "waitlist_owner");
+    assert_postgres_plan(ST_HOLDS_AFTER, "waitlist_pkey");
+    assert_postgres_plan(ST_PRUNE_NEXT, "waitlist_live");
 }
 
 /* Also before the server has statistics of a table that has just been filled. */
@@ -1819,6 +1849,11 @@ static void postgres_goes_by_the_indexes(void)
            " FROM generate_series(0, 19999) i;"
            "INSERT INTO holds (hold, secret, event, status, fence, amount, seats, created_at,"
            " expires_at, max_expires_at) SELECT i, 'x', 9, i % 2 + 1, i, 0, '[]', 0, i, i"
+           " FROM generate_series(1000000, 1019999) i;"
+           "INSERT INTO waitlist SELECT i, 9, 'x', i, i, i % 6 + 1, 0, 0,"
+           " CASE WHEN i % 6 < 2 THEN 0 ELSE 1 END, 0, 0, 1, 0, 0, CAST(i % 5000 AS text), NULL,"
+           " '[0,0,0,1,0,0,1]' FROM generate_series(1000000, 1019999) i;"
+           "INSERT INTO jobs SELECT i, i, 6, 2, 0, 0, 0, 8, 'x', 0, 0, 0, 0, 0, 0, 0, NULL"
            " FROM generate_series(1000000, 1019999) i;"
            "INSERT INTO bookings SELECT i, 'x', 9, 1, 1, 1, NULL, 1"
            " FROM generate_series(1000000, 1019999) i;"
@@ -1865,6 +1900,27 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_LOG_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_LOG_SEATS, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_ROWS_READ, "PRIMARY KEY (event=?)");
+    assert_plan(ST_WAIT_READ, "w USING INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_WAIT_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_WAIT_NEWEST, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_WAIT_AHEAD, "INDEX waitlist_live (status=? AND event=? AND rank<?)");
+    assert_plan(ST_WAITS_SINCE, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_WAITS_LIVE, "INDEX waitlist_live (status=? AND event=?)");
+    assert_plan(ST_WAITS_LIST, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_WAITS_FIND, "INDEX waitlist_owner (owner=? AND entry>? AND entry<?)");
+    assert_plan(ST_WAITED_FOR, "INDEX waitlist_live (status=? AND event>?)");
+    assert_plan(ST_HOLD_OFFER, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_NOTICES_DUE, "j USING INDEX jobs_due (due_at<?)");
+    assert_plan(ST_NOTICES_DUE, "o USING PRIMARY KEY (booking=? AND job<?)");
+    assert_plan(ST_JOBS_DUE, "o USING PRIMARY KEY (booking=?)");
+    assert_plan(ST_HOLD_CHAINS, "a USING INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_WAITS_FINISHED, "x USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_WAIT_DELETE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_WAITS_PRUNE, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_WAIT_ERASE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_WAITS_OF_OWNER, "INDEX waitlist_owner (owner=? AND entry>? AND entry<?)");
+    assert_plan(ST_HOLDS_AFTER, "waitlist USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_PRUNE_NEXT, "INDEX waitlist_live (status=? AND event=?)");
 }
 
 /* Those that are missing have statements of their own. */
@@ -1881,7 +1937,8 @@ static void a_row_is_read_and_written_with_all_of_its_columns(void **state)
     assert_int_equal(N_COLUMNS("refunds"), REFUND_COLUMNS_N);
     assert_int_equal(N_COLUMNS("jobs"), JOB_COLUMNS_N);
     assert_int_equal(N_COLUMNS("events"), EVENT_COLUMNS_N + 2); /* pruned_seq, holds_pruned_seq */
-    assert_int_equal(N_COLUMNS("log"), LOG_COLUMNS_N + 1);      /* actor */
+    assert_int_equal(N_COLUMNS("waitlist"), WAIT_COLUMNS_N);
+    assert_int_equal(N_COLUMNS("log"), LOG_COLUMNS_N + 1); /* actor */
 }
 
 #define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)

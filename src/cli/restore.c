@@ -52,6 +52,7 @@ static void print(const struct restore_asked *a, const struct restored *r, const
         json_put_int(&b, "events_closed", r->events_closed);
         json_put_int(&b, "holds_ended", r->holds_ended);
         json_put_int(&b, "holds_fenced", r->holds_fenced);
+        json_put_int(&b, "entries_waiting", r->waits);
         json_put_int(&b, "fence_margin", r->fence_margin);
         json_put_int(&b, "jobs", r->jobs);
         json_put_int(&b, "payments", r->payments);
@@ -64,6 +65,8 @@ static void print(const struct restore_asked *a, const struct restored *r, const
                    "%" PRId64 "\n",
                    r->events, as_of, VERIFY_GATE, r->events_closed, r->holds_ended,
                    r->fence_margin);
+        if (r->waits)
+            buf_printf(&b, "%" PRId64 " entries of waiting lists wait on\n", r->waits);
         if (r->jobs || r->payments)
             buf_printf(&b,
                        "%" PRId64 " jobs are owed, %" PRId64 " payments will be compared with the "

@@ -6,7 +6,7 @@
  * SQLite is copied page by page, one in PostgreSQL row by row, from one snapshot; servers go on
  * working.
  *
- * A restored ledger does not know what was held, sold and released after the backup.  Three changes
+ * A restored ledger does not know what was held, sold and released after the backup.  Four changes
  * keep it from contradicting that, and they are in its log like any other (I11):
  * - The fence of every event is raised beyond any that may have been given out since.  So fences
  *   only grow (I5), and no new hold gets the key of one that is forgotten.
@@ -14,6 +14,8 @@
  * - Holds that were live expire now, since their places may have been given to others, and they and
  *   all that had expired get new fences.  So whoever confirms one with the fence that the buyer was
  *   given is refused, with `rescue`, too; an operator who knows better reads the new fence.
+ * - Entries of waiting lists that wait count as read now.  One that was offered a hold since the
+ *   backup waits again, with its old rank; one that had a live hold loses it with that hold.
  *
  * Nor does it know what the payment provider did since.  Every owed job therefore begins with a
  * look at what the provider has, and no lease is kept.  And every payment that is not canceled is
@@ -70,6 +72,7 @@ struct restored {
     int64_t fence_margin; /* by which fences were raised */
     int64_t events, events_closed;
     int64_t holds_ended, holds_fenced; /* those that were live, and all that got new fences */
+    int64_t waits;                     /* entries of waiting lists that wait */
     int64_t jobs;                      /* that are owed, to the provider or to the shop */
     int64_t payments;                  /* that the provider must be asked about */
 };

@@ -9,6 +9,7 @@
 
 #define EVENTS_PAGE 100
 #define PAYMENTS_PAGE 1000
+#define WAITS_PAGE 500
 /* Fences that stay free at the end of an event's. */
 #define FENCES_SPARE (INT64_C(1) << 36)
 
@@ -102,6 +103,7 @@ static enum hf_status write_batch(struct restoring *r, struct clock_row *before,
     vec_clear(&b->clocks);
     vec_clear(&b->events);
     vec_clear(&b->holds);
+    vec_clear(&b->waits);
     vec_clear(&b->audit);
     vec_clear(&b->jobs_put);
     return status;
@@ -132,6 +134,46 @@ static enum hf_status fence_off_all(struct restoring *r, enum hold_status which,
             return status;
     } while (n == LEDGER_VISIT_CHUNK);
     return HF_OK;
+}
+
+/* The buyer may have read the entry since the backup, so it counts as read now. */
+static void renew_wait(struct restoring *r, const struct wait_row *wait)
+{
+    struct audit_row *row = log_row(r, AUDIT_WAIT, WAIT_WAITING, WAIT_WAITING);
+    row->fence = HOLD_FIRST_FENCE(wait->id.key);
+    row->quantity = wait->wish.quantity;
+    row->prev = wait->last_seq;
+    *vec_push(&r->batch.waits) = (struct wait_write){.entry = wait->id.key,
+                                                     .rank_before = wait->rank,
+                                                     .rank = wait->rank,
+                                                     .read_before = wait->read_at,
+                                                     .read_at = r->report->now,
+                                                     .seq_before = wait->last_seq,
+                                                     .last_seq = row->seq,
+                                                     .from = WAIT_WAITING,
+                                                     .to = WAIT_WAITING};
+    r->report->waits++;
+}
+
+static enum hf_status renew_waits(struct restoring *r, struct clock_row *before, struct hf_err *err)
+{
+    struct wait_row *rows = hf_alloc(WAITS_PAGE * sizeof *rows);
+    struct waits_query query = {
+        .event = r->clock.event, .status = WAIT_WAITING, .limit = WAITS_PAGE};
+    enum hf_status status;
+    size_t n;
+    do {
+        status = ledger_waits_list(r->l, &query, rows, &n, err);
+        query.before = n ? rows[n - 1].id.key : 0;
+        for (size_t i = n; i-- > 0;) { /* a batch goes up */
+            renew_wait(r, &rows[i]);
+            wait_row_close(&rows[i]);
+        }
+        if (status == HF_OK && n)
+            status = write_batch(r, before, err);
+    } while (status == HF_OK && n == WAITS_PAGE);
+    free(rows);
+    return status;
 }
 
 /* Owes a poll of the payment.  It makes no call that changes anything, so its key is never used. */
@@ -186,7 +228,8 @@ static enum hf_status restore_event(struct restoring *r, int64_t event, struct h
     if ((status = raise_fence(r, err)) != HF_OK || (status = close_event(r, err)) != HF_OK ||
         (status = write_batch(r, &before, err)) != HF_OK ||
         (status = fence_off_all(r, HOLD_ACTIVE, &before, err)) != HF_OK ||
-        (status = fence_off_all(r, HOLD_EXPIRED, &before, err)) != HF_OK)
+        (status = fence_off_all(r, HOLD_EXPIRED, &before, err)) != HF_OK ||
+        (status = renew_waits(r, &before, err)) != HF_OK)
         return status;
     return owe_polls(r, &before, err);
 }
@@ -254,6 +297,7 @@ enum hf_status ledger_make_ready(const char *path, const struct clock *clock, in
     vec_close(&r.batch.clocks);
     vec_close(&r.batch.events);
     vec_close(&r.batch.holds);
+    vec_close(&r.batch.waits);
     vec_close(&r.batch.audit);
     vec_close(&r.batch.jobs_put);
     return status;

@@ -75,7 +75,7 @@ void verify_fold_wait(struct event_state *e, const struct audit_row *row)
             (ll)e->event, (ll)row->seq, (ll)w->key, (ll)row->hold, (ll)w->log_hold);
     if (row->to == WAIT_WAITING && row->cause == CAUSE_CHANGE)
         w->log_rank = -row->seq;
-    if (row->to == WAIT_WAITING && row->cause == CAUSE_RENEW)
+    if (row->to == WAIT_WAITING && (row->cause == CAUSE_RENEW || row->cause == CAUSE_RESTORE))
         w->log_read_at = row->at;
     w->log_status = (uint8_t)row->to;
     w->log_ended_at = wait_is_live((enum wait_status)row->to) ? 0 : row->at;

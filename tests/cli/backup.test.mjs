@@ -64,6 +64,10 @@ function tamper(url, sql) {
   else execFileSync('psql', [url, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', sql], { stdio: 'pipe' });
 }
 
+// The number that a query gives.
+const number = (url, sql) => Number(url.startsWith('sqlite:') ? Object.values(sqliteQuery(url.slice('sqlite:'.length), sql)[0])[0]
+  : execFileSync('psql', [url, '-qAtX', '-c', sql], { encoding: 'utf8' }));
+
 // Each buyer holds seats of its own, buys some, and releases or keeps the others.  `seen` gets every hold.
 async function buy(server, event, row, busy, seen) {
   for (let n = 0; busy.going && n < 2000; n++) {
@@ -256,13 +260,71 @@ describe('a backup of a ledger in use', () => {
     await assertVerified(again.ledger ?? again.dir);
   });
 
+  it('is restored with its waiting lists: who was offered something since waits again, in the old turn', async () => {
+    const { place, server, event } = await openWithEvents({ waitlist: {}, areas: [], sections: [{ name: 'S', price: 1000, rows: 1, seats_per_row: 2 }] });
+    const join = async (at, owner) => assertOk(await at.post('/v1/waitlist', { event: event.id, best_available: { quantity: 1 }, owner, metadata: { owner } }), 201);
+    const held = [await server.grant(event, 'S-A-1'), await server.grant(event, 'S-A-2')];
+    const offered = await join(server, 'ann');
+    await server.del(`/v1/holds/${held[0].id}`);
+    assert.equal((await server.read(`/v1/waitlist/${offered.id}`)).status, 'offered');
+    const [second, third, first] = [await join(server, 'bob'), await join(server, 'cho'), await join(server, 'dan')];
+    assertOk(await server.post(`/v1/waitlist/${first.id}/first`));
+    const file = newFile();
+    await backup(place.url, file);
+    await sound(`sqlite:${file}`);
+
+    await server.del(`/v1/holds/${held[1].id}`);
+    const { hold: forgotten } = await server.read(`/v1/waitlist/${first.id}`);
+    assert.ok(forgotten);
+    const lost = await join(server, 'eve');
+    await server.stop({ keep: true });
+
+    const again = await newPlace();
+    const restored = await restore(file, again.url);
+    assert.deepEqual([restored.entries_waiting, restored.holds_ended], [3, 2]);
+    assert.equal(number(again.url, 'SELECT count(*) FROM waitlist WHERE status = 1 AND read_at > created_at'), 3);
+    await sound(again.url);
+    const next = await open(again);
+    const look = (entry) => next.read(`/v1/waitlist/${entry.id}`);
+    await until('what was held has expired', async () => (await next.counts(event)).held === 0, 20_000);
+    assert.equal((await look(offered)).status, 'lapsed');
+    for (const [ahead, entry] of [first, second, third].entries()) {
+      const is = await look(entry);
+      assert.deepEqual([is.status, is.hold, is.number, is.ahead], ['waiting', null, entry.number, ahead]);
+      assert.deepEqual(is.metadata, entry.metadata);
+    }
+    assertProblem(await next.get(`/v1/waitlist/${lost.id}`), 404, 'no_such_entry');
+    assertProblem(await next.get(`/v1/holds/${forgotten}`), 404, 'no_such_hold');
+    assert.equal((await next.post(`/v1/events/${event.id}/open`)).json.status, 'open');
+    const offers = await until('both seats are offered again', async () => {
+      const found = [await look(first), await look(second)];
+      return found.every(({ status }) => status === 'offered') && found;
+    });
+    const holds = await Promise.all(offers.map(({ hold }) => next.read(`/v1/holds/${hold}`)));
+    assert.deepEqual(holds.flatMap(({ seats }) => seats).sort(), ['S-A-1', 'S-A-2']);
+    for (const { id, fence } of holds) assert.ok(id !== forgotten && fence > restored.fence_margin);
+    assert.deepEqual([(await look(third)).status, (await look(third)).ahead], ['waiting', 0]);
+    assert.notEqual((await join(next, 'fay')).id.slice(0, 16), lost.id.slice(0, 16), 'a key is given twice');
+    assert.equal(await next.metric('holdfast_ledger_surprises_total'), 0);
+    await next.stop({ keep: true });
+    await sound(again.url);
+  });
+
   it('of one database is restored into the other, row by row', { skip: only('postgres', 'it has both') }, async () => {
     const { place, server, event, row } = await openWithEvents();
     const hold = await server.grant(event, `S-${row}-1`, { owner: 'ann', metadata: { a: 'b' } });
     await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: 'order \u20ac' });
     await server.post(`/v1/events/${event.id}/block`, { seats: [`S-${row}-2`] });
     const planned = await server.createEvent({ ...planEvent(gridPlan()), sections: undefined });
-    for (const { id } of [event, planned]) await server.post(`/v1/events/${id}/close`);
+    const wanted = await server.createEvent({ waitlist: {}, sections: [{ name: 'S', price: 1000, rows: 1, seats_per_row: 1 }] });
+    const taken = await server.grant(wanted, 'S-A-1');
+    const waits = async () => assertOk(await server.post('/v1/waitlist', { event: wanted.id, best_available: { quantity: 1 }, metadata: { a: 'b' } }), 201);
+    const [left, accepted] = [await waits(), await waits()];
+    await server.del(`/v1/waitlist/${left.id}`);
+    await server.del(`/v1/holds/${taken.id}`);
+    const { id, fence } = await server.read(`/v1/holds/${(await server.read(`/v1/waitlist/${accepted.id}`)).hold}`);
+    assertOk(await server.post(`/v1/holds/${id}/confirm`, { fence }), 201);
+    for (const { id: closed } of [event, planned, wanted]) await server.post(`/v1/events/${closed}/close`);
     await server.stop({ keep: true });
     const first = newFile(), second = newFile();
     await backup(place.url, first);
@@ -271,7 +333,7 @@ describe('a backup of a ledger in use', () => {
     await backup(inFile, second);
     const again = await newPlace();
     await restore(second, again.url, '--fence-margin', '0');
-    const tables = ['events', 'sections', 'areas', 'categories', 'venues', 'holds', 'bookings', 'sold_seats', 'seats', 'log', 'idempotency'];
+    const tables = ['events', 'sections', 'areas', 'categories', 'venues', 'holds', 'bookings', 'sold_seats', 'seats', 'waitlist', 'log', 'idempotency'];
     const dump = (url) => tables.map((table) => execFileSync('psql', [url, '-qAtX', '-c', `SELECT * FROM ${table} ORDER BY 1, 2`], { encoding: 'utf8' }));
     assert.deepEqual(dump(again.url), dump(place.url));
     assert.ok(dump(again.url).join('').includes('order \u20ac'));

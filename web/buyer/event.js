@@ -142,7 +142,8 @@ function chooseArea(field, isTyping) {
   const granted = map.setArea(field.name, wanted, field.dataset.type || undefined);
   if (!isTyping) field.value = granted;
   if (granted === wanted) return;
-  const isWaitable = wanted <= sale.max_per_hold && waiting.propose({ quantity: wanted, types: field.dataset.type && { [field.dataset.type]: wanted }, where: ['area', field.name] });
+  const { capacity } = map.areas.find(({ name }) => name === field.name);
+  const isWaitable = wanted <= Math.min(capacity, sale.max_per_hold) && waiting.propose({ quantity: wanted, types: field.dataset.type && { [field.dataset.type]: wanted }, where: ['area', field.name] });
   say(`${t('fewer', { area: field.name, n: granted })}${isWaitable ? ` ${t('orWait')}` : ''}`, 'bad');
 }
 

@@ -156,7 +156,7 @@ export class Screen {
     if (focused) [...list.querySelectorAll('[aria-label]')].find((each) => each.getAttribute('aria-label') === focused)?.focus();
     byId('seats-list').hidden = items.length === 0;
     byId('seats-none').hidden = items.length > 0;
-    byId('count').textContent = items.length === 0 ? this.#t(isSoldOut ? 'soldOut' : 'noneChosen') : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n: nAreas + nSeats });
+    byId('count').textContent = items.length === 0 ? (isSoldOut ? '' : this.#t('noneChosen')) : this.#t(nAreas > 0 ? 'placeCount' : 'seatCount', { n: nAreas + nSeats });
     byId('total-amount').textContent = isPriced ? this.#places.money(chosen.reduce((sum, line) => sum + line.amount, amount)) : '';
   }
 
@@ -235,7 +235,7 @@ export class Screen {
   // else has by now.
   showExpired(lapsed, gone, isOffer) {
     byId('expired-text').textContent = this.#t(isOffer ? 'offerLapsed' : 'expiredText');
-    byId('expired-wait').hidden = !isOffer;
+    byId('expired-wait').hidden = !isOffer || gone.length === 0;
     byId('expired-seats').replaceChildren(...this.#lines(lapsed));
     const n = lapsed.seats.length + Object.values(lapsed.areas ?? {}).reduce((sum, each) => sum + each, 0);
     byId('expired-state').textContent = gone.length === 0 ? this.#t('sameFree', { n }) : this.#t('sameGone', { n: gone.length, seats: this.#places.list(gone) });

@@ -129,7 +129,7 @@ export class Waiting {
     const { t, reasonOf } = this.#with;
     if (!(error instanceof Problem)) return reasonOf(error);
     const { limit } = error.body;
-    const sentence = { available: 'waitAvailable', waitlist_off: 'waitOff', too_many_waits: 'tooManyWaits', already_waiting: 'tooManyWaits' }[error.code];
+    const sentence = { available: 'waitAvailable', waitlist_off: 'waitOff', too_many_waits: 'tooManyWaits', already_waiting: 'tooManyWaits', invalid_request: 'waitImpossible' }[error.code];
     return sentence ? t(sentence, { n: limit }) : reasonOf(error);
   }
 
@@ -180,6 +180,7 @@ export class Waiting {
     byId('wait-again').hidden = mode !== 'over' || !this.#page.canBuy || !this.#sale.waitlist;
     byId('wait-done').hidden = mode !== 'over';
     byId('wait-take').hidden = !(mode === 'offered' && phase === 'booked');
+    byId('wait-facts').hidden = byId('wait-actions').hidden = mode === 'form';
     byId('wait-facts').replaceChildren(...(mode === null || mode === 'form' ? [] : this.#facts(mode)));
     if (mode === null) return;
     byId('wait-title').textContent = t({ form: isSoldOut ? 'waitSoldOut' : 'waitTitle', waiting: 'waitingTitle', offered: 'offeredTitle', over: this.entry?.status === 'lapsed' ? 'lapsedTitle' : 'waitOver' }[mode]);

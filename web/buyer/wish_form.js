@@ -47,6 +47,7 @@ export class WishForm {
   #showTypes() {
     const { types } = this.#map, boxes = this.#boxes;
     byId('wish-quantity-field').hidden = types.length > 0;
+    byId('wish-types-field').hidden = types.length === 0;
     if (types.length === boxes.length && types.every(({ id }, i) => boxes[i].dataset.type === id)) return;
     const before = new Map(boxes.map(({ dataset, value }) => [dataset.type, value]));
     byId('wish-types').replaceChildren(...types.map(({ id, name }, i) => element('div', { className: 'row area' },
@@ -55,7 +56,6 @@ export class WishForm {
         id: `wish-type-${i}`, type: 'number', inputMode: 'numeric', min: 0, step: 1, className: 'short', 'data-type': id,
         value: before.get(id) ?? (i > 0 ? 0 : byId('wish-quantity').value),
       }))));
-    byId('wish-types').hidden = types.length === 0;
   }
 
   get #boxes() { return [...byId('wish-types').querySelectorAll('input')]; }

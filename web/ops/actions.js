@@ -47,6 +47,27 @@ export function cancelEvent(context, event) {
   });
 }
 
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+
+// The terms of the waiting list, which are one: its control is a group of fields, whose `value` is all of them.
+function waitlistTerm(t, { waitlist }) {
+  const isOn = h('input', { type: 'checkbox', checked: Boolean(waitlist) });
+  const count = (name, value, most) => h('input', { type: 'number', min: '0', max: most, step: 'any', value, data: { path: `waitlist.${name}` } });
+  const offer = count('offer_ttl_ms', (waitlist?.offer_ttl_ms ?? 10 * MINUTE_MS) / MINUTE_MS, '1440');
+  const alive = count('alive_ms', (waitlist?.alive_ms ?? 72 * HOUR_MS) / HOUR_MS, '8784');
+  const perOwner = count('per_owner', waitlist?.per_owner ?? 1, '100');
+  const fields = h('div', { class: 'fields', hidden: !waitlist },
+    field(t('term.offer_ttl_ms'), offer), field(t('term.alive_ms'), alive), field(t('term.per_owner'), perOwner));
+  isOn.addEventListener('change', () => { fields.hidden = !isOn.checked; });
+  const control = h('fieldset', { class: 'waits' }, h('legend', {}, t('waitingList')), h('label', { class: 'choice' }, isOn, ' ', t('term.waitlist')), fields);
+  const read = () => (isOn.checked ? {
+    offer_ttl_ms: Math.round(Number(offer.value) * MINUTE_MS), alive_ms: Math.round(Number(alive.value) * HOUR_MS), per_owner: Number(perOwner.value),
+  } : null);
+  Object.defineProperty(control, 'value', { get: () => JSON.stringify(read()) });
+  return { name: 'waitlist', control, read, element: control };
+}
+
 // The terms that people fill in: { name, control, read(control), before, element }, where `read` gives the value of the API.
 export function termFields(t, event) {
   const zone = venueZone(event);
@@ -71,7 +92,8 @@ export function termFields(t, event) {
       name: 'max_per_hold', control: h('input', { name: 'max_per_hold', type: 'number', min: '1', max: '500', value: event.max_per_hold }),
       read: (control) => Number(control.value),
     },
-  ].map((term) => ({ ...term, before: term.control.value, element: field(t(`term.${term.name}`), term.control, term.hint) }));
+    waitlistTerm(t, event),
+  ].map((term) => ({ ...term, before: term.control.value, element: term.element ?? field(t(`term.${term.name}`), term.control, term.hint) }));
   // What somebody has typed is the clock's time there; what nobody has touched is the same moment by the other clock.
   timezone.control.addEventListener('input', () => {
     for (const term of terms.filter(({ isThere }) => isThere)) {
@@ -196,6 +218,22 @@ export function sellHold(context, hold) {
     },
   });
 }
+
+// ---- the waiting list ----
+
+const waitlistAction = (name, verb) => (context, event) => perform(context, name, { name: event.name }, {
+  async send(key) { await context.call('POST', path('events', event.id, 'waitlist', verb), { key, body: {} }); },
+});
+export const pauseWaitlist = waitlistAction('pauseWaitlist', 'pause');
+export const resumeWaitlist = waitlistAction('resumeWaitlist', 'resume');
+
+// `wish` is what the entry asks for, in words.
+const entryAction = (name, verb, danger) => (context, entry, wish) => perform(context, name, { number: entry.number, wish, owner: entry.owner ?? context.t('nobody') }, {
+  danger,
+  async send(key) { await context.call('POST', path('waitlist', entry.id, verb), { key, body: {} }); },
+});
+export const moveEntryFirst = entryAction('moveFirst', 'first', false);
+export const evictEntry = entryAction('evictEntry', 'evict', true);
 
 // ---- bookings ----
 

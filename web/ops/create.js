@@ -173,10 +173,13 @@ export function createEvent(context, query) {
       h('div', { class: 'buttons' }, h('button', { type: 'submit', class: 'primary' }, t('createEvent')), button(t('checkEvent'), () => { isTried = true; checkNow(); })));
   }
 
+  // A term may be a group of controls.
+  const isTouched = (control) => [...touched].some((each) => control.contains(each));
+
   // What somebody has written into the form.
   function written() {
     const all = [...terms, { name: 'currency', control: currency, read: currencyNow }];
-    return Object.fromEntries(all.filter(({ control }) => touched.has(control)).map(({ name, control, read }) => [name, read(control)]));
+    return Object.fromEntries(all.filter(({ control }) => isTouched(control)).map(({ name, control, read }) => [name, read(control)]));
   }
 
   async function take(file) {
@@ -239,7 +242,7 @@ export function createEvent(context, query) {
       describe(control, null);
     }
     const complaints = texts.map((text) => ({ text, id: newId('complaint'), control: controlOf(text) }))
-      .filter(({ control }) => isTried || !control || touched.has(control));
+      .filter(({ control }) => isTried || !control || isTouched(control));
     for (const { control, id } of complaints.filter((each) => each.control)) {
       control.setAttribute('aria-invalid', 'true');
       describe(control, id);

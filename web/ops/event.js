@@ -1,8 +1,8 @@
-// One event: its counts, what can be done to it, its map through time, a seat's history, its holds and its bookings.
+// One event: its counts, what can be done to it, its map through time, a seat's history, its holds, its bookings and its waiting list.
 
 import { button, fact, h } from './dom.js';
 import { archiveEvent, blockPlaces, cancelEvent, changeTerms, closeEvent, openEvent, unblockPlaces } from './actions.js';
-import { bookingList, holdList } from './event_lists.js';
+import { bookingList, holdList, waitingList } from './event_lists.js';
 import { eventMap } from './event_map.js';
 import { eventSeat } from './event_seat.js';
 import { poll } from './poll.js';
@@ -71,7 +71,7 @@ export function eventView(context, id) {
   let stopped = false;
 
   function build(event) {
-    let lists = [];
+    let lists = [], waits = null;
     const changed = () => { for (const list of lists) list.reload(); polling.again(); };
     const seat = eventSeat(context, event, changed);
     const map = eventMap(context, event, { onSeat: (id) => seat.show(id), onMoment: seat.moveTo });
@@ -82,7 +82,19 @@ export function eventView(context, id) {
       h('div', { class: 'bench' }, map.element, seat.element),
       h('section', {}, h('h2', {}, t('holds')), lists[0].element),
       h('section', {}, h('h2', {}, t('bookings')), lists[1].element));
-    return { map: map.map, stop() { map.stop(); for (const list of lists) list.stop(); } };
+    return {
+      map: map.map,
+      // The waiting list is there as soon as the event has one.
+      showWaiting() {
+        if (current.waitlist && !waits) {
+          waits = waitingList(context, () => current, changed);
+          lists.push(waits);
+          parts.append(waits.element);
+        }
+        waits?.show();
+      },
+      stop() { map.stop(); for (const list of lists) list.stop(); },
+    };
   }
 
   async function read() {
@@ -103,6 +115,7 @@ export function eventView(context, id) {
         if (hadFocus) buttons.querySelector('button')?.focus();
       }
       running ??= build(event);
+      running.showWaiting();
       await revenues.read(call, [event]);
       if (!stopped) known.replaceChildren(...facts(context, event));
     } catch (error) {

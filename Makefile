@@ -7,10 +7,10 @@
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
 #   tests/support/*.c         linked into each of them
-#   tests/sim/*.c             linked into tests/unit/test_turns and test_idle_turns in place of the ledger and the clock of waits;
-#                             the tables and what checks them also into all others
-#   tests/sim/cell_*.c        with linearize.c and sim_journal.c linked into tests/unit/test_cell_sim, and
-#                             with bugs that tests/sim/mutate plants into build/asan/mutants/NAME
+#   tests/sim/*.c             linked into tests/unit/test_turns, test_wait_turns and test_idle_turns in place of the ledger and
+#                             the clock of waits; the tables and what checks them also into all others
+#   tests/sim/cell_*.c        with linearize.c and sim_journal.c linked into tests/unit/test_cell_sim
+#   tests/sim/mutate          plants bugs, with which tests are linked into build/asan/mutants/TEST/BUG
 #   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
 #                             there; contender.c is a program of its own
 #   tests/journal/test_*.c    the same for the drivers of the cell's journal; appender.c is a program
@@ -203,7 +203,7 @@ DISK_TESTS = build/tests/fault/test_io build/tests/fault/test_lease_io
 all: programs library
 programs: $(PROGRAMS)
 library: $(LIBRARY)
-tests: $(TESTS) $(CONTENDER) $(READERS) $(FUZZERS) $(if $(filter %/test_cell_mutants,$(TESTS)),$(MUTANTS))
+tests: $(TESTS) $(CONTENDER) $(READERS) $(FUZZERS) $(if $(filter %/test_mutants,$(TESTS)),$(MUTANTS))
 unit-tests: $(filter $(B)/tests/unit/%,$(TESTS)) $(FUZZERS)
 benches: $(filter-out $(MHD_PEERS),$(BENCHES))
 mhd-peers: $(MHD_PEERS)
@@ -268,12 +268,13 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 	@for test in $(CROWD_TESTS); do HF_CROWD=1000 HF_TIMES=1 $$test || exit; done
 	@$(MAKE) $(DISK_TESTS)
 	@for test in $(DISK_TESTS); do HF_FAULT_ALL=1 $$test || exit; done
-	@$(MAKE) build/tests/unit/test_cell_sim build/tests/unit/test_cell_model build/tests/integration/test_cell_mutants build/tests/clients/lock_driver
-	@HF_OUTSIDE=1 build/tests/integration/test_cell_mutants
+	@$(MAKE) build/tests/unit/test_cell_sim build/tests/unit/test_cell_model build/tests/integration/test_mutants build/tests/clients/lock_driver
+	@HF_OUTSIDE=1 build/tests/integration/test_mutants
 	@$(MAKE) build/tests/unit/test_retention
 	@HF_HOLDS=2000000 build/tests/unit/test_retention
 	@HF_SEED=501 HF_SEEDS=$${HF_SEEDS:-200000} build/tests/unit/test_cell_sim
 	@HF_STEPS=10000 build/tests/unit/test_cell_model
+	@HF_SEED=41 HF_WORLDS=1000 build/asan/tests/unit/test_wait_turns
 	@HF_SOAK=1 HF_KILLS=50 HF_CHECKOUTS=5000 HF_SALE=2000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 HF_MAP_S=300 HF_HISTORY_S=1200 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' --node 'tests/history/*.test.mjs' --node 'tests/attack/*.test.mjs' --node tests/web/seats_large.test.mjs --node tests/web/purchase.test.mjs --node tests/cli/coordinators.test.mjs --node tests/cli/loss.test.mjs --node tests/cli/outage.test.mjs --node tests/cli/run.test.mjs --node tests/clients/conformance.test.mjs --node tests/server/snapshots.test.mjs --node tests/lab/locks.test.mjs --node tests/lab/race.test.mjs build
 	@HF_SOAK=1 HOLDFAST_TEST_BACKEND=cluster TEST_TIME_FACTOR=10 tests/run --programs build --node tests/race/seats.test.mjs build
 	@HOLDFAST_TEST_TLS=1 TEST_TIME_FACTOR=10 tests/run --programs build $(patsubst %,--node tests/server/%.test.mjs,$(TLS_SUITES)) build
@@ -437,7 +438,8 @@ FORCE:
 # These tests and those of the cell's simulation are linked statically in every flavour: had the simulation only a
 # part of what a file defines, the linker would say so.
 SIM_TESTS = $(filter %/test_turns %/test_idle_turns %/test_wait_turns,$(TESTS))
-$(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM) $(call objects,tests/support/fixtures.c tests/support/process.c) $(B)/core.a
+SIM_OF_TURNS = $(SIM) $(call objects,tests/support/fixtures.c tests/support/process.c)
+$(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM_OF_TURNS) $(B)/core.a
 CELL_SIM_TESTS = $(filter %/test_cell_sim %/test_linearize,$(TESTS))
 $(CELL_SIM_TESTS): $(B)/%: $(B)/obj/%.o $(CELL_SIM) $(B)/core.a
 $(filter-out $(SIM_TESTS) $(CELL_SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(WITH_SUPPORT)
@@ -453,14 +455,18 @@ $(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
 $(filter $(B)/tests/journal/%,$(TESTS)): $(JOURNAL) | $(CONTENDER)
 $(filter %/test_holdfast %/test_lease_holdfast_locks,$(TESTS)): | $(B)/holdfastd
 
-# The simulation of the cell with a planted bug: its object takes the place of one of core.a.
-$(filter %/test_cell_mutants,$(TESTS)): | $(MUTANTS)
-$(MUTANTS): $(B)/mutants/%: $(B)/obj/mutants/%.o $(B)/obj/tests/unit/test_cell_sim.o $(CELL_SIM) $(B)/core.a
+# A simulation with a planted bug, as mutants/TEST/BUG: its object takes the place of one of core.a.
+$(filter %/test_mutants,$(TESTS)): | $(MUTANTS)
+$(filter $(B)/mutants/test_cell_sim/%,$(MUTANTS)): $(B)/obj/tests/unit/test_cell_sim.o $(CELL_SIM)
+$(filter $(B)/mutants/test_wait_turns/%,$(MUTANTS)): $(B)/obj/tests/unit/test_wait_turns.o $(SIM_OF_TURNS)
+$(filter $(B)/mutants/test_decide_wait/%,$(MUTANTS)): $(B)/obj/tests/unit/test_decide_wait.o $(WITH_SUPPORT)
+$(filter-out $(B)/mutants/test_decide_wait/%,$(MUTANTS)): $(B)/core.a
+$(MUTANTS): $(B)/mutants/%: $(B)/obj/mutants/%.o
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(TEST_LIBS) $(LIB_LIBS) -o $@
-$(B)/obj/mutants/%.c: tests/sim/mutate $(wildcard src/cell/*.c src/lease/holdfast/*.c)
+	$(call say,LINK) $(LINK) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
+$(B)/obj/mutants/%.c: tests/sim/mutate $(wildcard src/cell/*.c src/lease/holdfast/*.c src/rules/*.c src/view/*.c src/engine/command.c)
 	@mkdir -p $(@D)
-	@tests/sim/mutate $* $@
+	@tests/sim/mutate $(*F) $@
 $(B)/obj/mutants/%.o: $(B)/obj/mutants/%.c Makefile
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
 

@@ -183,7 +183,7 @@ static void act(struct run *r)
     size_t recent = r->provider.intents.n < 6 ? r->provider.intents.n : 6;
     struct provider_intent *intent =
         &r->provider.intents.v[r->provider.intents.n - 1 - below(r, (uint32_t)recent)];
-    if (one_in(r, 12))
+    if (one_in(r, r->favourite == FAVOURITE_PAYS ? 4 : 12))
         provider_dashboard(&r->provider, intent);
     else if (one_in(r, 3))
         provider_settle(&r->provider, intent, true);

@@ -82,7 +82,7 @@ static void fill_change(struct run *r, struct server *s, struct ask *ask,
     ask->c.change.is_seller = !one_in(r, 4);
     for (uint32_t i = 0; i < n; i++)
         seats[i] = first + i;
-    if (one_in(r, 2))
+    if (one_in(r, r->favourite ? 5 : 2))
         ask_add_n(ask, seats, n);
     bool retypes = row->n_seats && one_in(r, 3);
     uint32_t kept = retypes ? row->seats[below(r, row->n_seats)] : 0;
@@ -96,7 +96,7 @@ static void fill_change(struct run *r, struct server *s, struct ask *ask,
             ask_remove_n(ask, seats, n_out);
         }
     for (uint32_t i = 0; i < AREAS; i++) {
-        if (one_in(r, 4))
+        if (one_in(r, r->favourite ? 20 : 4))
             ask_area(ask, i, 1 + below(r, 2));
         else if (one_in(r, 4))
             ask_remove_area(ask, i, 1 + below(r, 2));
@@ -227,6 +227,10 @@ static void fill_terms(struct run *r, struct ask *ask, struct event *e)
         change->terms.sales_open_at = sim_wall_ms(r->world.ledger) + below(r, 2000);
         change->terms.sales_close_at = one_in(r, 2) ? 0 : change->terms.sales_open_at + HOUR_MS;
     }
+    if (one_in(r, 4)) {
+        change->given |= EVENT_LONE_SEATS;
+        change->terms.lone_seats = one_in(r, 2) ? LONE_SEATS_REFUSE : LONE_SEATS_ALLOW;
+    }
     if (one_in(r, 6)) {
         change->given |= EVENT_OFFER_TTL | EVENT_WAIT_ALIVE | EVENT_WAIT_PER_OWNER;
         change->terms.offer_ttl_ms = one_in(r, 8) ? 0 : 1000 + below(r, DEF_TTL_MS);
@@ -257,12 +261,12 @@ static void fill_seller(struct run *r, struct ask *ask, struct event *e)
 static void fill_join(struct run *r, struct ask *ask, struct event *e)
 {
     struct wait_join *op = &ask->c.wait_join;
-    ask_wait(ask, e, 1 + below(r, one_in(r, 2) ? SEATS_MAX : 2 * SEATS_MAX));
+    ask_wait(ask, e, 1 + below(r, r->favourite || one_in(r, 2) ? SEATS_MAX : 2 * SEATS_MAX));
     op->wish.adjacent = !one_in(r, 3);
     if (one_in(r, 4))
         op->wish.category = 1;
     if (one_in(r, 3))
-        ask_area(ask, below(r, AREAS), 1 + below(r, 5));
+        ask_area(ask, below(r, AREAS), 1 + below(r, r->favourite ? 3 : 5));
     if (!one_in(r, 3))
         ask_owner(ask, random_owners[below(r, OWNERS)]);
     if (one_in(r, 3))
@@ -311,13 +315,49 @@ static void fill_waiting(struct run *r, struct server *s, struct ask *ask, struc
         fill_join(r, ask, e);
 }
 
+/* What happens in this world more often than in others. */
+static void fill_favourite(struct run *r, struct server *s, struct ask *ask, struct event *e)
+{
+    const struct known_hold *known = r->holds.n ? any_hold(r) : NULL;
+    struct event *of_hold = known ? engine_event(s->engine, HOLD_EVENT(known->id.key)) : NULL;
+    switch (r->favourite) {
+    case FAVOURITE_BLOCKS:
+        fill_block(r, ask, e);
+        return;
+    case FAVOURITE_CLOSES:
+        ask_event(ask, one_in(r, 3) ? CMD_EVENT_CLOSE : CMD_EVENT_OPEN, e);
+        return;
+    case FAVOURITE_TERMS:
+        fill_terms(r, ask, e);
+        return;
+    case FAVOURITE_CHANGES:
+        if (known) {
+            fill_change(r, s, ask, known);
+            return;
+        }
+        break;
+    case FAVOURITE_PAYS:
+        if (known) {
+            ask_book(ask, of_hold, &known->id);
+            ask->c.booking_create->captures_by_hand = true;
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    fill_create(r, ask, e);
+}
+
 void random_request(struct run *r)
 {
     struct server *s = any_server(r);
     struct call *call = hf_alloc(sizeof *call);
     struct event *e = engine_event(s->engine, r->events[below(r, EVENTS)]);
-    uint32_t kind = below(r, r->is_scarce ? 36 : 24);
-    if (kind >= 20)
+    uint32_t kind = below(r, r->favourite ? 36 : 24);
+    if (r->favourite && one_in(r, 4))
+        fill_favourite(r, s, &call->ask, e);
+    else if (kind >= 20)
         fill_waiting(r, s, &call->ask, e);
     else if (kind < 4)
         fill_seller(r, &call->ask, e);

@@ -57,9 +57,21 @@ struct answers {
     size_t assumed, missed; /* batches that asked for nothing first: stored, or run again */
 };
 
+/* What happens more often in a world where places are scarce and many wait for them. */
+enum favourite {
+    FAVOURITE_NONE, /* there are many places, and few wait */
+    FAVOURITE_HOLDS,
+    FAVOURITE_BLOCKS,
+    FAVOURITE_CLOSES,
+    FAVOURITE_TERMS,
+    FAVOURITE_CHANGES,
+    FAVOURITE_PAYS,
+    FAVOURITES
+};
+
 struct run {
     struct world world;
-    bool is_scarce; /* there are few places, and many wait for them */
+    enum favourite favourite;
     struct random random;
     int64_t events[EVENTS];
     struct fold rows[EVENTS], views[SERVERS_MAX][EVENTS];

@@ -276,7 +276,7 @@ static void restart(struct run *r, struct server *s)
 
 static void step(struct run *r)
 {
-    uint32_t kind = r->is_scarce && one_in(r, 3) ? 0 : below(r, 100);
+    uint32_t kind = r->favourite && one_in(r, 3) ? 0 : below(r, 100);
     if (kind < 28)
         random_request(r);
     else if (kind < 58)
@@ -367,7 +367,7 @@ static void check_agreement(struct run *r)
 /* ---- the run ---- */
 
 struct world_kind {
-    bool is_scarce; /* as in struct run */
+    enum favourite favourite;
     size_t n_servers;
 };
 
@@ -377,9 +377,9 @@ static void run_open(struct run *r, uint64_t seed, size_t n_servers)
     r->provider.random = &r->random;
     world_open(&r->world, seed, n_servers);
     for (size_t i = 0; i < EVENTS; i++) {
-        struct event_def *def = r->is_scarce ? def_hall(2, 4) : def_hall(4, 6);
-        def_area(def, "Floor", 500, r->is_scarce ? 3 : 6);
-        def_area(def, "Terrace", 700, r->is_scarce ? 2 : 5);
+        struct event_def *def = r->favourite ? def_hall(2, 4) : def_hall(4, 6);
+        def_area(def, "Floor", 500, r->favourite ? 3 : 6);
+        def_area(def, "Terrace", 700, r->favourite ? 2 : 5);
         def_type(def, "full", NULL, 0);
         def_type(def, "reduced", (const int64_t[]){1200, 200}, 2);
         def_type(def, "child", (const int64_t[]){TYPE_PRICE_NONE, 0, 100}, 3);
@@ -398,6 +398,31 @@ static void run_open(struct run *r, uint64_t seed, size_t n_servers)
         }
     }
     sim_ledger_hook(r->world.ledger, interrupt, r);
+}
+
+/* Holds all places, or blocks some of them, so that people have to wait. */
+static void sell_out(struct run *r)
+{
+    for (size_t k = 0; k < EVENTS; k++) {
+        struct server *s = any_server(r);
+        struct event *e = engine_event(s->engine, r->events[k]);
+        for (uint32_t seat = 0; seat < e->def->n_seats; seat += 2) {
+            struct call *call = hf_alloc(sizeof *call);
+            if (seat >= 4 && r->favourite == FAVOURITE_BLOCKS)
+                ask_seats(&call->ask, CMD_SEATS_BLOCK, e, seat, seat + 1);
+            else
+                ask_create_n(&call->ask, e, (const uint32_t[]){seat, seat + 1}, 2);
+            if (seat == 0)
+                for (uint32_t i = 0; i < AREAS; i++)
+                    ask_area(&call->ask, i, (uint32_t)e->def->areas.v[i].capacity);
+            if (call->ask.c.kind == CMD_HOLD_CREATE)
+                call->ask.c.create.ttl_ms = 1000 + below(r, 3 * DEF_TTL_MS);
+            server_put(s, call);
+            *vec_push(&r->waiting) = call;
+        }
+        server_turn(s);
+    }
+    random_collect(r);
 }
 
 static void run_close(struct run *r)
@@ -433,8 +458,10 @@ static void run_world(const struct world_kind *kind, uint64_t seed, size_t steps
                       struct answers *answers)
 {
     struct run *r = hf_alloc(sizeof *r);
-    r->is_scarce = kind->is_scarce;
+    r->favourite = kind->favourite;
     run_open(r, seed, kind->n_servers);
+    if (r->favourite)
+        sell_out(r);
     for (size_t i = 0; i < steps; i++) {
         step(r);
         random_collect(r);
@@ -493,6 +520,8 @@ void random_turns_run(uint64_t seed, size_t steps)
 
 void random_waits_run(uint64_t seed, struct answers *answers)
 {
-    const struct world_kind kind = {.is_scarce = true, .n_servers = 1 + seed % SERVERS_MAX};
+    const struct world_kind kind = {.favourite =
+                                        (enum favourite)(1 + seed / SERVERS_MAX % (FAVOURITES - 1)),
+                                    .n_servers = 1 + seed % SERVERS_MAX};
     run_world(&kind, seed, WORLD_STEPS, answers);
 }

@@ -1,11 +1,11 @@
 /* Waiting lists in random turns (sim/random_turns.h), over one, two and three servers: each seed is
- * a world with few places, in which people come and go, pay, fail to pay, and wait, sellers block
+ * a world that is sold out, in which people come and go, pay, fail to pay, and wait, sellers block
  * places and change terms, commits are lost, and servers stop.  The judge of rules/fair.h replays the
  * log (I17), and finds that nobody was passed over; when all servers agree, nothing is free that
  * somebody waits for.
  *
- *   HF_SEEDS=N   runs N seeds
- *   HF_SEED=N    begins with this one; without HF_SEEDS, runs it alone */
+ *   HF_WORLDS=N   runs N seeds
+ *   HF_SEED=N     begins with this one; without HF_WORLDS, runs it alone */
 #include "support/fixtures.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "sim/random_run.h"
 #include "sim/random_turns.h"
 
-#define SEEDS 40
+#define WORLDS 40
 
 static char seed_line[64]; /* empty: no world is running */
 
@@ -46,8 +46,8 @@ static void no_seed_passes_over_anybody(void **state)
 {
     struct answers a = {0};
     uint64_t first = test_seed(1);
-    const char *seeds = getenv("HF_SEEDS");
-    uint64_t n = seeds ? strtoull(seeds, NULL, 10) : getenv("HF_SEED") ? 1 : SEEDS;
+    const char *worlds = getenv("HF_WORLDS");
+    uint64_t n = worlds ? strtoull(worlds, NULL, 10) : getenv("HF_SEED") ? 1 : WORLDS;
     (void)state;
     for (uint64_t seed = first; seed < first + n; seed++) {
         (void)snprintf(seed_line, sizeof seed_line, "HF_SEED=%" PRIu64 " fails\n", seed);
@@ -58,7 +58,7 @@ static void no_seed_passes_over_anybody(void **state)
                   "accepted, %zu lapsed, %zu judgements\n",
                   n, (size_t)n * WORLD_STEPS, a.created, a.joined, a.offered, a.accepted, a.lapsed,
                   a.judged);
-    assert_true(n < SEEDS || (a.joined > n && a.accepted && a.lapsed && a.judged > a.offered));
+    assert_true(n < WORLDS || (a.joined > n && a.accepted && a.lapsed && a.judged > a.offered));
 }
 
 int main(void)

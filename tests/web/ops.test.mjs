@@ -84,7 +84,7 @@ describe('on a server with keys', { concurrency: 1 }, () => {
     await page.getByText('Erasing an owner needs an admin’s key.').waitFor();
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('link', { name: 'Gala' }).click();
-    await page.getByText('Archiving and cancelling an event, and ending other people’s holds, need an admin’s key.').waitFor();
+    await page.getByText('Archiving and cancelling an event, ending other people’s holds, and moving or ending entries of its waiting list need an admin’s key.').waitFor();
     await page.getByRole('button', { name: 'Close sales …' }).waitFor();
     assert.equal(await page.getByRole('button', { name: 'Cancel event …' }).count(), 0);
     await page.getByRole('link', { name: 'Sell at the counter' }).click();

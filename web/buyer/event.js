@@ -45,7 +45,7 @@ const say = (text, kind) => screen.say(text, kind);
 const waiting = new Waiting(new Keep(eventId, 'entry', () => waiting.resume()), {
   map, places, t, lang, say, reasonOf, eventId,
   now: () => serverNow(),
-  isTaken: () => waiting.isOf(purchase.hold),
+  isTaken: () => waiting.isOf(purchase.hold) || waiting.isOf(lapsed),
   changed: waitChanged,
   take: () => takeOffer(),
   leaveExpired: () => { if (phase === 'expired') show('choosing'); },
@@ -777,6 +777,7 @@ async function begin() {
   if (hasBegun === false) say('');
   saySale();
   if (!canBuy()) screen.showAbout();
+  if (waiting.isOffered) takeOffer(); // while the page was loading
 }
 
 begin();

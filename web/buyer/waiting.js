@@ -159,12 +159,15 @@ export class Waiting {
 
   get #mode() {
     const { phase, canBuy, isSoldOut } = this.#page, status = this.entry?.status;
-    if (status === 'offered') return ['held', 'paying', 'booked'].includes(phase) && !this.#with.isTaken() ? 'offered' : null;
+    if (status === 'offered') return phase === 'loading' || this.#with.isTaken() ? null : 'offered';
     if (phase !== 'choosing') return null;
     if (status === 'waiting') return 'waiting';
     if (status === 'lapsed' || status === 'ended') return 'over';
     return !status && canBuy && this.#sale?.waitlist && (isSoldOut || this.#isProposed) ? 'form' : null;
   }
+
+  // The buyer holds something else.
+  get #isBusy() { return ['held', 'paying'].includes(this.#page.phase); }
 
   #aheadText() {
     const { ahead } = this.entry;
@@ -172,14 +175,14 @@ export class Waiting {
   }
 
   #draw() {
-    const mode = this.#mode, { t } = this.#with, { isSoldOut, phase } = this.#page;
+    const mode = this.#mode, { t } = this.#with, { isSoldOut } = this.#page;
     byId('wait').hidden = mode === null;
     byId('wait').classList.toggle('good', mode === 'offered');
     byId('wish').hidden = mode !== 'form';
     byId('wait-look').hidden = byId('wait-leave').hidden = mode !== 'waiting';
     byId('wait-again').hidden = mode !== 'over' || !this.#page.canBuy || !this.#sale.waitlist;
     byId('wait-done').hidden = mode !== 'over';
-    byId('wait-take').hidden = !(mode === 'offered' && phase === 'booked');
+    byId('wait-take').hidden = mode !== 'offered' || this.#isBusy;
     byId('wait-facts').hidden = byId('wait-actions').hidden = mode === 'form';
     byId('wait-facts').replaceChildren(...(mode === null || mode === 'form' ? [] : this.#facts(mode)));
     if (mode === null) return;
@@ -188,9 +191,9 @@ export class Waiting {
   }
 
   #text(mode) {
-    const { t, lang } = this.#with, { isSoldOut, phase } = this.#page;
+    const { t, lang } = this.#with, { isSoldOut } = this.#page;
     if (mode === 'form') return t(isSoldOut ? 'waitSoldOutText' : 'waitText');
-    if (mode === 'offered') return t(phase === 'booked' ? 'offeredText' : 'offeredBesides');
+    if (mode === 'offered') return t(this.#isBusy ? 'offeredBesides' : 'offeredText');
     if (mode === 'over') return t(this.entry.status === 'lapsed' ? 'offerLapsed' : `waitEnded.${this.entry.reason}`);
     const terms = this.#sale?.waitlist;
     return terms ? t('waitingText', { time: duration(terms.offer_ttl_ms, lang), alive: duration(terms.alive_ms, lang) }) : '';

@@ -89,7 +89,7 @@ export function waitingList(context, current, onChanged) {
   const changed = async (work) => { if (await work) { reload(); onChanged(); } };
   const wishOf = (entry) => wishText(entry, t, (id) => current().types?.find((type) => type.id === id)?.name ?? id);
   const counts = h('dl', { class: 'facts' });
-  const buttons = h('div', { class: 'buttons' });
+  const buttons = h('div', { class: 'buttons waits-now' });
   let isPaused = null; // as the button has it
 
   // The server does not count the entries of one event: a page of each kind says how many there are, or that there are more.
@@ -106,7 +106,7 @@ export function waitingList(context, current, onChanged) {
     key: ({ id }) => id,
     columns: [
       { title: t('waitNumber'), head: true, kind: 'number', text: ({ number }) => format.number(number) },
-      { title: t('wish'), text: wishOf },
+      { title: t('wish'), kind: 'wish', text: wishOf },
       { title: t('owner'), text: ({ owner }) => owner ?? '–' },
       { title: t('status'), text: ({ status, reason }) => (reason ? `${t(`state.${status}`)}: ${t(`waitEnded.${reason}`)}` : t(`state.${status}`)) },
       { title: t('timeLeft'), kind: 'number', text: ({ status, expires_in_ms: left }) => (status === 'offered' ? format.duration(left) : '–') },

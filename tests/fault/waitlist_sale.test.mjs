@@ -33,6 +33,7 @@ const OFFER_MS = isLong ? 5000 : 2000;
 const PER_ROW = 12;
 const atATime = 24;
 const rivals = 3;
+const SNATCHERS = 4;
 const PATIENCE_MS = 4000; // how long a buyer waits for the payment form, or for the outcome
 const STILL_MS = 90_000; // a sale that stands still for so long does not go on
 
@@ -122,15 +123,29 @@ class Sale {
     if (status === 'lapsed') this.abandoned++;
     if (status !== 'offered') return;
     const hold = assertOk(await this.till.get(`/v1/holds/${id}`));
-    if (this.every(11, 'offers that are declined')) expected(await this.till.ask('DELETE', `/v1/waitlist/${entry}`));
+    if (this.every(11, 'offers that are declined')) await this.snatch(hold, `/v1/waitlist/${entry}`);
     else await this.decide(hold, this.every(4, 'offers that nobody pays') && ++this.abandoned > 0);
   }
 
   async decide(hold, leaves) {
     this.till.noteEnd(hold);
     if (leaves && !this.isEnding) return;
-    if (this.every(13, 'holds that are released')) expected(await this.till.ask('DELETE', `/v1/holds/${hold.id}`));
+    if (this.every(13, 'holds that are released')) await this.release(hold);
     else await this.checkout(hold.seats.length > 1 && this.every(5, 'seats that are given back') ? await this.giveBack(hold) : hold);
+  }
+
+  async release(hold) { await this.snatch(hold, `/v1/holds/${hold.id}`); }
+
+  // Deletes the hold, or its entry, while others ask for its very places.  The first of them keep the server busy for a
+  // moment, so that the rest of the requests are judged in one batch.
+  async snatch({ seats, areas }, target) {
+    const asked = { event: this.event.id, ...(seats.length ? { seats } : { areas }) };
+    const ask = () => Array.from({ length: SNATCHERS }, () => this.till.post('/v1/holds', asked));
+    const before = ask();
+    const given = this.till.ask('DELETE', target);
+    const snatched = await Promise.all([...before, ...ask()]);
+    expected(await given);
+    for (const hold of snatched.map(expected)) if (hold) expected(await this.till.ask('DELETE', `/v1/holds/${hold.id}`));
   }
 
   async giveBack(hold) {
@@ -171,7 +186,7 @@ class Sale {
     const ways = [{ best_available: { quantity: 1 } }, { best_available: { quantity: 2, section: 'Stalls' } }, { areas: { Floor: 1 } }, { seats: ['Balcony-A-1', 'Balcony-A-2'] }];
     while (!this.isEnding && !this.failed) {
       const hold = expected(await this.till.post('/v1/holds', { event: this.event.id, ...this.random.oneOf(ways) }));
-      if (hold) expected(await this.till.ask('DELETE', `/v1/holds/${hold.id}`));
+      if (hold) await this.release(hold);
       await sleep(20 + this.random.below(60));
     }
   }

@@ -34,6 +34,7 @@ export async function waits(bench) {
         peerName: 'released and held',
         peer: pick(rounds, 'pair_us'),
       },
+      withoutPeer(`waits, ${ledger}, nobody waits`, 'CPU us/release and hold', 'pair_us', rounds),
       withoutPeer(`waits, ${ledger}`, 'CPU us/join', 'join_us', rounds),
     ]),
     withoutPeer('waits, memory', 'bytes/entry', 'bytes', results.SQLite, atMost(200)),

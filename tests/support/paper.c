@@ -27,6 +27,8 @@ void paper_close(struct paper *p)
     for (size_t i = 0; i < p->events.n; i++) {
         fold_close(p->events.v[i].fold);
         free(p->events.v[i].fold);
+        judge_close(p->events.v[i].judge);
+        free(p->events.v[i].judge);
     }
     sim_staged_close(&p->connection);
     sim_tables_close(&p->ledger);
@@ -43,6 +45,8 @@ struct event *paper_event(struct paper *p, struct event_def *def)
     pe->event = view_install(p->view, event_new(def, &stored->clock));
     pe->fold = hf_alloc(sizeof *pe->fold);
     fold_init(pe->fold, &p->ledger, def->id.key);
+    pe->judge = hf_alloc(sizeof *pe->judge);
+    judge_init(pe->judge, &p->ledger, def->id.key, WAIT_TURNS_MAX);
     return pe->event;
 }
 
@@ -213,14 +217,18 @@ void paper_commit(struct paper *p)
         sim_discard(&p->connection);
         for (size_t i = 0; i < d->batch.audit.n; i++)
             *vec_push(&p->audit) = d->batch.audit.v[i];
-        for (size_t i = 0; i < p->events.n; i++)
+        for (size_t i = 0; i < p->events.n; i++) {
             fold_log(p->events.v[i].fold, &p->ledger);
+            judge_log(p->events.v[i].judge, &p->ledger);
+        }
     }
     decision_publish(d);
     for (size_t i = 0; i < p->events.n; i++) {
         const struct event *e = p->events.v[i].event;
-        if (!e->stale && !(e->waitlist && e->waitlist->unsettled))
-            check_served(e, d->now);
+        if (e->stale || (e->waitlist && e->waitlist->unsettled))
+            continue;
+        check_served(e, d->now);
+        judge_rest(p->events.v[i].judge, &p->ledger);
     }
 }
 

@@ -11,10 +11,12 @@
 #include "view/waitlist.h"
 
 struct fold;
+struct judge;
 
 struct paper_event {
     struct event *event; /* in the view */
-    struct fold *fold;   /* its log, folded after every commit */
+    struct fold *fold;   /* its log, folded after every commit, */
+    struct judge *judge; /* and judged */
 };
 
 struct paper {

@@ -75,10 +75,12 @@ static void ask(struct client *client, struct call *call, enum verdict want)
     assert_int_equal(client_ask(client, call), want);
 }
 
-static struct event *make_event(struct client *client)
+static struct event *make_event_with_waits(struct client *client, int64_t offer_ttl_ms)
 {
     struct call call;
     call_event_create(&call, ROWS, SEATS_PER_ROW);
+    if (offer_ttl_ms)
+        call_wait_terms(&call, offer_ttl_ms);
     ask(client, &call, VERDICT_CREATED);
     int64_t key = call.c.event_create->id.key;
     call_close(&call);
@@ -86,6 +88,8 @@ static struct event *make_event(struct client *client)
     ask(client, &call, VERDICT_OK);
     return call.c.event;
 }
+
+static struct event *make_event(struct client *client) { return make_event_with_waits(client, 0); }
 
 static struct hold_row make_hold(struct client *client, struct event *event, uint32_t first,
                                  uint32_t n, int64_t ttl_ms)
@@ -311,8 +315,8 @@ static void make_event_6(struct client *client)
 /* Waits for a place of area 0. */
 static struct id join(struct client *client, struct event *event)
 {
-    struct call call = {.c.kind = CMD_WAIT_JOIN, .c.event = event};
-    call.c.wait_join.wish = (struct wait_wish){.quantity = 1, .section = -1, .tier = -1};
+    struct call call;
+    call_wait(&call, event, 1);
     ask(client, &call, VERDICT_CREATED);
     struct id entry = call.c.wait_join.wait.id;
     call_close(&call);
@@ -322,25 +326,10 @@ static struct id join(struct client *client, struct event *event)
 static void change_wait(struct client *client, struct event *event, struct id entry,
                         enum wait_change_kind kind)
 {
-    struct call call = {.c.kind = CMD_WAIT_CHANGE, .c.event = event};
-    call.c.wait_change.kind = kind;
-    call.c.wait_change.id = entry;
-    ask(client, &call, VERDICT_OK);
-    call_close(&call);
-}
-
-static struct event *make_event_with_waits(struct client *client)
-{
     struct call call;
-    call_event_create(&call, ROWS, SEATS_PER_ROW);
-    call.c.event_create->terms.offer_ttl_ms = call.c.event_create->terms.wait_alive_ms = TTL_MS * 2;
-    call.c.event_create->terms.wait_per_owner = 1;
-    ask(client, &call, VERDICT_CREATED);
-    int64_t key = call.c.event_create->id.key;
-    call_close(&call);
-    call_event_load(&call, key);
+    call_wait_change(&call, event, kind, &entry);
     ask(client, &call, VERDICT_OK);
-    return call.c.event;
+    call_close(&call);
 }
 
 /* The hold that the entry is offered. */
@@ -355,7 +344,7 @@ static struct hold_row offer_to(struct client *client, struct id entry)
 
 static void make_event_7(struct client *client)
 {
-    struct event *event = make_event_with_waits(client);
+    struct event *event = make_event_with_waits(client, TTL_MS * 2);
     struct hold_row held[3], hold;
     struct id entries[6];
     make_places(client, event, 2, false, TTL_MS);

@@ -198,6 +198,28 @@ void call_on_hold(struct call *call, enum command_kind kind, struct event *event
         call->c.release.evicts = true;
 }
 
+void call_wait(struct call *call, struct event *event, uint32_t quantity)
+{
+    *call = (struct call){.c.kind = CMD_WAIT_JOIN, .c.event = event};
+    call->c.wait_join.wish = (struct wait_wish){.quantity = quantity, .section = -1, .tier = -1};
+}
+
+void call_wait_change(struct call *call, struct event *event, enum wait_change_kind kind,
+                      const struct id *entry)
+{
+    *call = (struct call){.c.kind = CMD_WAIT_CHANGE, .c.event = event};
+    call->c.wait_change.kind = kind;
+    call->c.wait_change.id = *entry;
+}
+
+void call_wait_terms(struct call *call, int64_t offer_ttl_ms)
+{
+    struct event_terms *terms = &call->c.event_create->terms;
+    terms->offer_ttl_ms = offer_ttl_ms;
+    terms->wait_alive_ms = INT64_C(86400000);
+    terms->wait_per_owner = 10;
+}
+
 void call_key(struct call *call, uint8_t key)
 {
     call->c.key.present = true;

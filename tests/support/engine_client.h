@@ -55,6 +55,12 @@ void call_hold(struct call *call, struct event *event, uint32_t first, uint32_t 
 /* CMD_HOLD_GET, RENEW, RELEASE, CONFIRM or CMD_BOOKING_GET for the hold or booking `id`. */
 void call_on_hold(struct call *call, enum command_kind kind, struct event *event,
                   const struct id *id);
+/* CMD_WAIT_JOIN for places of area 0, of an event that call_wait_terms gave a waiting list before it
+ * was created. */
+void call_wait(struct call *call, struct event *event, uint32_t quantity);
+void call_wait_change(struct call *call, struct event *event, enum wait_change_kind kind,
+                      const struct id *entry);
+void call_wait_terms(struct call *call, int64_t offer_ttl_ms);
 void call_key(struct call *call, uint8_t key); /* sets an idempotency key made from this number */
 bool call_done(const struct call *call);       /* answered with a success */
 void call_give_event(struct call *call);       /* before the engine stops, if it is closed later */

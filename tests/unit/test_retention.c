@@ -1,4 +1,4 @@
-/* What pruning, erasing and restoring do about money, on a ledger that the engine made. */
+/* What pruning, erasing and restoring do about money and waiting lists, on a ledger that the engine made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "support/paid_sale.h"
 
 #define DAY_US INT64_C(86400000000)
-#define ALL_NOTICES ((2u << NOTICE_HOLD_EXPIRED) - 1)
+#define ALL_NOTICES ((2u << NOTICE_WAITLIST_ENDED) - 1)
 
 static struct damaged_ledger files;
 static struct clock_fake now;
@@ -153,13 +153,18 @@ static void an_event_with_a_refund_that_is_under_way_is_not_pruned(void **state)
     is_not_pruned(event);
 }
 
+static void start_notifying_again(void)
+{
+    struct hf_err err = {0};
+    assert_int_equal(client_start_notifying(&client, files.url, &now.clock, ALL_NOTICES, &err),
+                     HF_OK);
+}
+
 /* From here on the shop is told of everything. */
 static void start_notifying(void)
 {
-    struct hf_err err = {0};
     client_stop(&client);
-    assert_int_equal(client_start_notifying(&client, files.url, &now.clock, ALL_NOTICES, &err),
-                     HF_OK);
+    start_notifying_again();
 }
 
 static void an_event_with_a_notification_that_is_owed_is_not_pruned(void **state)
@@ -317,6 +322,142 @@ static void a_finished_hold_stays_until_the_shop_has_been_told(void **state)
     is_sound();
 }
 
+/* ---- ended entries of waiting lists ---- */
+
+#define OFFER_TTL_MS SALE_TTL_MS
+
+static struct event *event_with_waits(void)
+{
+    struct call call;
+    call_event_create(&call, 1, 1);
+    call_wait_terms(&call, OFFER_TTL_MS);
+    sale_ask(&client, &call, VERDICT_CREATED);
+    int64_t key = call.c.event_create->id.key;
+    call_close(&call);
+    return load(key);
+}
+
+/* Holds all places of the area. */
+static struct id hold_area(struct event *event)
+{
+    static const struct area_claim all = {0, 5};
+    struct call call;
+    call_hold(&call, event, 0, 1, SALE_TTL_MS);
+    call.c.create.n_seats = 0;
+    call.c.create.areas = &all;
+    call.c.create.n_areas = 1;
+    sale_ask(&client, &call, VERDICT_CREATED);
+    struct id hold = command_hold(&call.c)->id;
+    call_close(&call);
+    return hold;
+}
+
+static void release(struct event *event, struct id hold)
+{
+    struct call call;
+    call_on_hold(&call, CMD_HOLD_RELEASE, event, &hold);
+    sale_ask(&client, &call, VERDICT_OK);
+    call_close(&call);
+}
+
+static struct wait_row join(struct event *event, uint32_t quantity)
+{
+    struct call call;
+    call_wait(&call, event, quantity);
+    call.c.wait_join.owner = SALE_OWNER;
+    call.c.wait_join.owner_len = sizeof SALE_OWNER - 1;
+    call.c.wait_join.client = 7;
+    call.c.wait_join.metadata = "{}";
+    call.c.wait_join.metadata_len = 2;
+    sale_ask(&client, &call, VERDICT_CREATED);
+    struct wait_row row = call.c.wait_join.wait;
+    call_close(&call);
+    return row;
+}
+
+static void change_wait(struct event *event, struct wait_row row, enum wait_change_kind kind)
+{
+    struct call call;
+    call_wait_change(&call, event, kind, &row.id);
+    sale_ask(&client, &call, VERDICT_OK);
+    call_close(&call);
+}
+
+#define ROWS_OF_WAITS "SELECT COUNT(*) FROM log WHERE object = 7"
+
+/* All wait for all places.  Entry 1 leaves, 2 lapses, 3 is evicted, 4 is offered, and 5 waits. */
+static struct event *make_waits(void)
+{
+    struct event *event = event_with_waits();
+    struct id hold = hold_area(event);
+    change_wait(event, join(event, 5), WAIT_LEAVES);
+    join(event, 5);
+    change_wait(event, join(event, 5), WAIT_EVICTS);
+    join(event, 5);
+    release(event, hold);
+    clock_fake_advance(&now, (OFFER_TTL_MS + 1) * 1000);
+    join(event, 5);
+    return event;
+}
+
+static void ended_entries_leave_an_event_on_sale_and_those_that_wait_stay(void **state)
+{
+    (void)state;
+    start_notifying();
+    struct event *event = make_waits();
+    deliver_all(event);
+    stop_engine();
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist"), 5);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs WHERE kind = 6 AND status = 2"), 5);
+    assert_int_equal(prune_holds(INT64_MAX), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist WHERE ended_at = 0"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds"), 1); /* what entry 4 is offered */
+    assert_int_equal(number(ROWS_OF_WAITS), 2 + 1);
+    assert_int_equal(number(ROWS_OF_NO_HOLD), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 1); /* that it was offered something */
+    is_sound();
+    assert_int_equal(prune_holds(INT64_MAX), 0); /* it is done */
+}
+
+static void
+an_ended_entry_stays_until_the_shop_has_been_told_and_the_newest_for_its_number(void **state)
+{
+    (void)state;
+    start_notifying();
+    make_waits();
+    stop_engine(); /* nothing has been delivered */
+    start_notifying_again();
+    struct event *event = load(1);
+    hold_area(event); /* the entries 4 and 5 lapse and end, since nobody read them for a day */
+    struct wait_row last = join(event, 5);
+    assert_int_equal(last.number, 6);
+    change_wait(event, last, WAIT_LEAVES);
+    sale_hold(&client, event, 0); /* is the last in the log */
+    client_stop(&client);
+    assert_int_equal(prune_holds(INT64_MAX), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist WHERE ended_at = 0"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist WHERE number = 1"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist"), 5);
+    is_sound();
+
+    /* The next one gets the next number, also on a server that has read only what is left. */
+    start_notifying_again();
+    event = load(1);
+    last = join(event, 5);
+    assert_int_equal(last.number, 7);
+    change_wait(event, last, WAIT_LEAVES);
+    pass_ttl();
+    sale_on_event(&client, event, CMD_EVENT_CLOSE);
+    deliver_all(event);
+    archive(event);
+    assert_int_equal(prune(), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM log"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 0);
+    is_sound();
+}
+
 #define CROWD 250 /* seats that are held and let go in each round */
 #define ROUND_US INT64_C(3600000000)
 #define KEPT_ROUNDS 3
@@ -396,6 +537,21 @@ static bool leave_answer(const char *body, size_t len, const struct erasure *x, 
     return false;
 }
 
+/* Erases the owner of all that these tests make. */
+static void erase_owner(size_t n_holds, int64_t n_bookings)
+{
+    struct ledger *l = open_ledger();
+    struct erasure x = {
+        .owner = SALE_OWNER, .owner_len = strlen(SALE_OWNER), .rewrite = leave_answer};
+    struct hf_err err = {0};
+    while (!x.done)
+        assert_int_equal(ledger_erase_slice(l, &x, &err), HF_OK);
+    ledger_close(l);
+    assert_int_equal(x.holds.n, n_holds);
+    assert_int_equal(x.bookings, n_bookings);
+    vec_close(&x.holds);
+}
+
 static void erasing_an_owner_takes_the_address_of_every_booking(void **state)
 {
     (void)state;
@@ -408,21 +564,25 @@ static void erasing_an_owner_takes_the_address_of_every_booking(void **state)
     assert_int_equal(number("SELECT COUNT(email) FROM bookings"), 2);
     assert_int_equal(number("SELECT COUNT(email) FROM bookings_past"), 1);
     assert_int_equal(number("SELECT checks_first FROM jobs WHERE kind = 4 AND status = 1"), 0);
-    struct ledger *l = open_ledger();
-    struct erasure x = {
-        .owner = SALE_OWNER, .owner_len = strlen(SALE_OWNER), .rewrite = leave_answer};
-    struct hf_err err = {0};
-    while (!x.done)
-        assert_int_equal(ledger_erase_slice(l, &x, &err), HF_OK);
-    ledger_close(l);
-    assert_int_equal(x.holds.n, 2);
-    assert_int_equal(x.bookings, 2);
-    vec_close(&x.holds);
+    erase_owner(2, 2);
     assert_int_equal(number("SELECT COUNT(email) FROM bookings"), 0);
     assert_int_equal(number("SELECT COUNT(email) FROM bookings_past"), 0);
     assert_int_equal(number("SELECT COUNT(owner) FROM holds"), 0);
     /* The intent is still to be made.  Without the address it is another request than before. */
     assert_int_equal(number("SELECT checks_first FROM jobs WHERE kind = 4 AND status = 1"), 1);
+    is_sound();
+}
+
+static void erasing_an_owner_takes_the_label_of_every_entry(void **state)
+{
+    (void)state;
+    make_waits();
+    client_stop(&client);
+    assert_int_equal(number("SELECT COUNT(owner) + COUNT(metadata) FROM waitlist"), 2 * 5);
+    erase_owner(2, 0); /* the holds that were offered */
+    assert_int_equal(number("SELECT COUNT(owner) + COUNT(metadata) FROM waitlist"), 0);
+    assert_int_equal(number("SELECT SUM(client) FROM waitlist"), 0);
+    assert_int_equal(number("SELECT COUNT(owner) + COUNT(metadata) FROM holds"), 0);
     is_sound();
 }
 
@@ -502,7 +662,10 @@ int main(void)
         TEST(finished_holds_leave_an_event_on_sale_and_whatever_was_booked_stays),
         TEST(a_finished_hold_stays_until_the_shop_has_been_told),
         TEST(the_file_stays_level_however_many_holds_expire),
+        TEST(ended_entries_leave_an_event_on_sale_and_those_that_wait_stay),
+        TEST(an_ended_entry_stays_until_the_shop_has_been_told_and_the_newest_for_its_number),
         TEST(erasing_an_owner_takes_the_address_of_every_booking),
+        TEST(erasing_an_owner_takes_the_label_of_every_entry),
         TEST(a_restored_ledger_looks_at_the_provider_before_it_acts),
         TEST(a_restored_pending_booking_has_its_intent_canceled),
     };

@@ -400,6 +400,26 @@ describe('the waiting list', () => {
       assert.deepEqual([repeat.status, repeat.json.id, repeat.json.owner], [201, entry.id, null]);
     });
 
+    it('erase an owner in entries that ended long ago, too, and the addresses in their rows', async () => {
+      const { event, hold } = await soldOut();
+      const left = await wait(event, one, { owner: 'Yan', metadata: { phone: '1' } });
+      assert.equal((await server.del(`/v1/waitlist/${left.id}`)).status, 204);
+      const offered = await wait(event, one, { owner: 'Yan', metadata: { phone: '2' } });
+      await give(hold, 'S-A-1');
+      await becomes(offered, 'offered');
+      assert.equal((await server.del(`/v1/waitlist/${offered.id}`)).status, 204);
+      const rows = async () => assertOk(await server.get(`/v1/audit?event=${event.id}&limit=1000`, ADMIN)).data
+        .filter(({ object }) => object === 'waitlist_entry').map(({ cause, actor }) => `${cause} ${actor.replace(/:[0-9].*/, '')}`);
+      const buyer = ['create address', 'release address'];
+      assert.deepEqual(await rows(), [...buyer, buyer[0], 'waitlist server', buyer[1]]);
+      assertOk(await server.post('/v1/owners/erase', { owner: 'Yan' }, { ...ADMIN, ...keyed() }));
+      for (const entry of [left, offered]) {
+        const is = await look(entry);
+        assert.deepEqual([is.status, is.owner, is.metadata], ['left', null, undefined]);
+      }
+      assert.deepEqual(await rows(), [...buyer, buyer[0], 'waitlist server', buyer[1]].map((text) => text.replace('address', 'address:erased')));
+    });
+
     it('count entries and offers', async () => {
       const metric = async (name, label) => {
         const texts = await Promise.all((server.servers ?? [server]).map(async (each) => (await each.get('/metrics', ADMIN)).text));

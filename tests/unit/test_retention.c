@@ -429,15 +429,22 @@ an_ended_entry_stays_until_the_shop_has_been_told_and_the_newest_for_its_number(
     stop_engine(); /* nothing has been delivered */
     start_notifying_again();
     struct event *event = load(1);
-    hold_area(event); /* the entries 4 and 5 lapse and end, since nobody read them for a day */
+    /* The entries 4 and 5 lapse and end, since nobody read them for a day.  What entry 6 is offered
+     * is released, so the hold goes, and the entry stays. */
+    struct id hold = hold_area(event);
     struct wait_row last = join(event, 5);
     assert_int_equal(last.number, 6);
+    release(event, hold);
     change_wait(event, last, WAIT_LEAVES);
+    hold_area(event);
     sale_hold(&client, event, 0); /* is the last in the log */
     client_stop(&client);
     assert_int_equal(prune_holds(INT64_MAX), 1);
     assert_int_equal(number("SELECT COUNT(*) FROM waitlist WHERE ended_at = 0"), 0);
     assert_int_equal(number("SELECT COUNT(*) FROM waitlist WHERE number = 1"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM waitlist w WHERE number = 6"
+                            " AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.hold = w.hold)"),
+                     1);
     assert_int_equal(number("SELECT COUNT(*) FROM waitlist"), 5);
     is_sound();
 

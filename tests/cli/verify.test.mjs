@@ -15,6 +15,7 @@ describe('holdfast verify on a damaged ledger', () => {
   let event;
   let held;
   let sold;
+  let waiting, offered; // entries of a waiting list
   let report; // what verify printed
   before(async () => {
     const dir = tempDir();
@@ -27,12 +28,20 @@ describe('holdfast verify on a damaged ledger', () => {
     held = await server.take(event, { seats: ['Balcony-B-2'], areas: { Roof: 2 } });
     sold = await server.take(event, { seats: ['Ränge-II-3', 'Balcony-A-1'] });
     assert.equal((await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence })).status, 201);
+    const wanted = await server.createEvent({ waitlist: {}, sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 2 }] });
+    const [taken] = [await server.grant(wanted, 'S-A-1'), await server.grant(wanted, 'S-A-2')];
+    const join = async () => assertOk(await server.post('/v1/waitlist', { event: wanted.id, best_available: { quantity: 1 } }), 201);
+    [offered, waiting] = [await join(), await join()];
+    await server.del(`/v1/holds/${taken.id}`);
+    offered = await server.read(`/v1/waitlist/${offered.id}`);
     await server.stop();
     const change = (sql) => sqliteQuery(path.join(dir, 'holdfast.db'), sql, { readOnly: false });
     change('UPDATE seats SET status = 3 WHERE seat = (2 << 32) + 13');
     change('UPDATE areas SET held = 3 WHERE event = 2 AND area = 1');
     change('UPDATE holds SET status = 3 WHERE seats = \'[5]\'');
     change('UPDATE events SET status = 2 WHERE event = 2');
+    change('UPDATE waitlist SET status = 5 WHERE number = 2');
+    change('UPDATE waitlist SET hold = hold - 1 WHERE number = 1');
     report = await holdfast(undefined, ['verify', '--ledger', `sqlite:${path.join(dir, 'holdfast.db')}`]);
   });
   after(reap);
@@ -50,11 +59,13 @@ describe('holdfast verify on a damaged ledger', () => {
     assert.ok(line('gives every hold').includes(`${masked(held.id)}: it is released, fence ${held.fence}`), report.stdout);
     assert.ok(line('gives every event\'s status').includes(`${event.id}: it is closed, by the log open`), report.stdout);
     assert.ok(line('a held or booked seat').includes(`seat Balcony-B-2: held by ${masked(held.id)}, which is released`), report.stdout);
+    assert.ok(line('gives every entry').includes(`${masked(waiting.id, 'wait')}: it is left, with no hold`), report.stdout);
+    assert.ok(line('each offered one').includes(`${masked(offered.hold)}: it was made for the waiting list, and its entry is offered`), report.stdout);
   });
 
   it('has no number of a row and no secret in it', () => {
-    assert.doesNotMatch(report.stdout, /\b(event|seat|hold|booking|area|status|channel) \d/);
-    for (const { id } of [held, sold]) assert.ok(!report.stdout.includes(id.slice(16)), 'a secret');
+    assert.doesNotMatch(report.stdout, /\b(event|seat|hold|booking|area|status|channel|entry) \d/);
+    for (const { id } of [held, sold, waiting, offered]) assert.ok(!report.stdout.includes(id.slice(16)), 'a secret');
   });
 });
 

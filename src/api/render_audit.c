@@ -24,13 +24,16 @@ static const char *text_of(const char *const *texts, size_t n, int i)
 }
 #define TEXT_OF(texts, i) text_of(texts, sizeof(texts) / sizeof *(texts), (int)(i))
 
+/* The secret of a hold is lost when the hold is pruned, which the entry it was offered to may
+ * outlive. */
 static void put_named_id(struct buf *out, const char *name, const char *prefix, int64_t key,
                          const uint8_t secret[ID_SECRET_SIZE], bool masked)
 {
+    static const uint8_t lost[ID_SECRET_SIZE];
     struct id id = {.key = key};
     memcpy(id.secret, secret, ID_SECRET_SIZE);
     if (key)
-        render_id(out, name, prefix, &id, masked);
+        render_id(out, name, prefix, &id, masked || memcmp(secret, lost, ID_SECRET_SIZE) == 0);
     else
         json_put_text(out, name, NULL);
 }

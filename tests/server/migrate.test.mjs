@@ -18,10 +18,10 @@ import { backend, HOLDFASTD, reap, runServer, start, tempDir, until } from '../s
 import { CRASH_EXIT } from '../support/till.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const ALL = [3, 4, 5, 6, 7, 8, 10, 11];
+const ALL = [3, 4, 5, 6, 7, 8, 10, 11, 12];
 // Version 3 takes every step to the present.  What each version stored is alike on both databases, so on PostgreSQL only
 // `make soak` takes those in between.
-const VERSIONS = backend === 'sqlite' || process.env.HF_SOAK === '1' ? ALL : [3, 8, 11];
+const VERSIONS = backend === 'sqlite' || process.env.HF_SOAK === '1' ? ALL : [3, 8, 12];
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
@@ -142,6 +142,22 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     await server.grant({ id }, 'Box-R-4');
     assert.equal(assertOk(await server.patch(`/v1/events/${id}`, { sales_close_at: null })).sales_close_at, null);
     assertProblem(await server.hold({ id }, 'Box-R-3'), 409, 'event_closed');
+  });
+
+  it('has waiting lists where an event gets one', async () => {
+    await running();
+    const [event] = recorded.events;
+    assert.equal((await server.read(`/v1/events/${event}`)).waitlist, null);
+    const { id } = await server.createEvent({ sections: [{ name: 'S', price: 1000, rows: 1, seats_per_row: 1 }] });
+    const wish = { event: id, best_available: { quantity: 1 } };
+    const held = await server.grant({ id }, 'S-A-1');
+    assertProblem(await server.post('/v1/waitlist', wish), 409, 'waitlist_off');
+    assert.equal(assertOk(await server.patch(`/v1/events/${id}`, { waitlist: {} })).waitlist.per_owner, 1);
+    const entry = assertOk(await server.post('/v1/waitlist', wish), 201);
+    assert.equal((await server.del(`/v1/holds/${held.id}`)).status, 204);
+    const { hold } = await server.read(`/v1/waitlist/${entry.id}`);
+    assert.deepEqual((await server.read(`/v1/holds/${hold}`)).seats, ['S-A-1']);
+    assert.equal((await server.del(`/v1/holds/${hold}`)).status, 204);
   });
 
   it('is gone on with', async () => {

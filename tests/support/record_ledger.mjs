@@ -43,6 +43,16 @@ async function driveShop(server, post) {
   return { event, holds: [house, changed], bookings };
 }
 
+// Ticket types, which there are since schema version 12: of a live hold, and of one that is sold.
+async function driveTypes(server, post) {
+  const types = [{ id: 'full', name: 'Full price' }, { id: 'child', name: 'Child', prices: { Stalls: 100, Floor: 50 } }];
+  const event = await server.createEvent({ name: 'Musical', sections: SECTIONS, types, hold_ttl_ms: 700_000, hold_max_ms: 3_600_000, areas: [{ name: 'Floor', price: 1500, capacity: 40 }] });
+  const wish = { seats: ['Stalls-A-1', 'Stalls-A-2'], areas: { Floor: { full: 1, child: 2 } } };
+  const held = await server.take(event, { ...wish, types: { 'Stalls-A-2': 'child' }, ttl_ms: 600_000 });
+  const sold = await server.take(event, { seats: ['Stalls-B-1', 'Stalls-B-2'], types: { 'Stalls-B-1': 'child' } });
+  return { event, holds: [held, sold], bookings: [await post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence }, 201)] };
+}
+
 // Every kind of transition, some of them several times on one seat.  Resolves to the ids to ask for.
 async function drive(server) {
   const event = await server.createEvent({ name: 'Opera', sections: SECTIONS, hold_ttl_ms: 700_000, hold_max_ms: 3_600_000, areas: [{ name: 'Floor', price: 1500, capacity: 40 }] });
@@ -69,6 +79,7 @@ async function drive(server) {
   await post(`/v1/events/${event.id}/close`);
   await post(`/v1/events/${event.id}/open`);
   const shop = version >= 5 ? await driveShop(server, post) : { holds: [], bookings: [] };
+  const typed = version >= 12 ? await driveTypes(server, post) : { holds: [], bookings: [] };
   const keyed = { event: event.id, seats: ['Stalls-B-2'], ttl_ms: 600_000 };
   const key = { 'Idempotency-Key': 'a-hold-that-was-recorded' };
   const granted = await post('/v1/holds', keyed, 201, key);
@@ -77,9 +88,9 @@ async function drive(server) {
   const reused = await server.grant(event, ['Box-L-1', 'Box-L-2'], { ttl_ms: 600_000 });
   await post(`/v1/events/${quiet.id}/block`, { seats: ['S-A-1'] });
   await post(`/v1/events/${quiet.id}/close`);
-  return { events: [event, quiet, ...(shop.event ? [shop.event] : [])].map(({ id }) => id),
-    holds: [first, released, evicted, expired, rescued, ...shop.holds, granted, live, reused].map(({ id }) => id),
-    bookings: [...bookings, ...shop.bookings].map(({ id }) => id), keyed: { body: keyed, key: 'a-hold-that-was-recorded', answer: granted } };
+  return { events: [event, quiet, ...[shop.event, typed.event].filter(Boolean)].map(({ id }) => id),
+    holds: [first, released, evicted, expired, rescued, ...shop.holds, ...typed.holds, granted, live, reused].map(({ id }) => id),
+    bookings: [...bookings, ...shop.bookings, ...typed.bookings].map(({ id }) => id), keyed: { body: keyed, key: 'a-hold-that-was-recorded', answer: granted } };
 }
 
 // Everything that can be asked about these events, holds and bookings: the targets of GET requests.

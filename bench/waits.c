@@ -2,12 +2,12 @@
  *
  *   build/bench/waits URL
  *
- * URL is that of an empty ledger.  Two events are sold out, and 100,000 entries wait for a seat of one
- * of them.  All of its holds are released, so that each place goes to the next entry; those of the
- * other event, for which nobody waits, are released and made again.  Commands come 200 at a time.
- * The CPU is that of the whole process, per place.  The bytes of an entry are what malloc has given
- * out for the view of a list of as many entries with one wish, divided by them.  One line of JSON
- * goes to stdout.  Exits with 1 if anything is answered that is not to be measured. */
+ * URL is that of an empty ledger.  Two events are sold out, and 100,000 entries wait for a seat of
+ * one of them.  All of its holds are released, so that each place goes to the next entry; those of
+ * the other event, for which nobody waits, are released and made again.  Commands come 200 at a
+ * time.  The CPU is that of the whole process, per place.  The bytes of an entry are what malloc
+ * has given out for the view of a list of as many entries with one wish, divided by them.  One line
+ * of JSON goes to stdout.  Exits with 1 if anything is answered that is not to be measured. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

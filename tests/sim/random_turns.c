@@ -1,8 +1,8 @@
 /* Random turns.  Each step queues a request at one of the servers, takes a turn (sometimes in the
  * middle of another server's transaction), moves a clock, breaks a call to the ledger, delivers or
- * loses announcements, starts a server again, or does something about money (random_money.c).  After
- * each step the claims of check.h hold, and so does everything that was ever acknowledged; now and
- * then all servers catch up and must agree with the ledger. */
+ * loses announcements, starts a server again, or does something about money (random_money.c).
+ * After each step the claims of check.h hold, and so does everything that was ever acknowledged;
+ * now and then all servers catch up and must agree with the ledger. */
 #include "sim/random_turns.h"
 
 #include <stdio.h>

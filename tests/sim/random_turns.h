@@ -8,7 +8,7 @@
 
 /* A claim that does not hold fails the test. */
 void random_turns_run(uint64_t seed, size_t steps);
-/* One world in which places are scarce and many wait for them; adds to the counts of random_run.h. */
+/* One world that is sold out, and many wait for places; adds to the counts of random_run.h. */
 struct answers;
 void random_waits_run(uint64_t seed, struct answers *answers);
 

@@ -1,6 +1,6 @@
-/* One, two or three servers over one simulated ledger, on one thread.  Every server is a real engine
- * without its threads: nothing happens until the test takes a turn.  The database and each server
- * have clocks of their own, which run at the same rate and show different times. */
+/* One, two or three servers over one simulated ledger, on one thread.  Every server is a real
+ * engine without its threads: nothing happens until the test takes a turn.  The database and each
+ * server have clocks of their own, which run at the same rate and show different times. */
 #ifndef HF_TESTS_SIM_WORLD_H
 #define HF_TESTS_SIM_WORLD_H
 

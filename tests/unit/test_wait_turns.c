@@ -1,8 +1,8 @@
-/* Waiting lists in random turns (sim/random_turns.h), over one, two and three servers: each seed is
- * a world that is sold out, in which people come and go, pay, fail to pay, and wait, sellers block
- * places and change terms, commits are lost, and servers stop.  The judge of rules/fair.h replays the
- * log (I17), and finds that nobody was passed over; when all servers agree, nothing is free that
- * somebody waits for.
+/* Waiting lists in random turns (sim/random_turns.h), over one, two and three servers.  Each seed
+ * is a world that is sold out, in which people come and go, pay, fail to pay, and wait, sellers
+ * block places and change terms, commits are lost, and servers stop.  The judge of rules/fair.h
+ * replays the log (I17) and finds that nobody was passed over; when all servers agree, nothing is
+ * free that somebody waits for.
  *
  *   HF_WORLDS=N   runs N seeds
  *   HF_SEED=N     begins with this one; without HF_WORLDS, runs it alone */

@@ -34,6 +34,11 @@ export async function waits(bench) {
         peerName: 'released and held',
         peer: pick(rounds, 'pair_us'),
       },
+      {
+        ...withoutPeer(`waits, ${ledger}, 5,000 at once`, 'CPU us/place', 'burst_us', rounds, atMost(2)),
+        peerName: 'released and held',
+        peer: pick(rounds, 'pair_us'),
+      },
       withoutPeer(`waits, ${ledger}, nobody waits`, 'CPU us/release and hold', 'pair_us', rounds),
       withoutPeer(`waits, ${ledger}`, 'CPU us/join', 'join_us', rounds),
     ]),

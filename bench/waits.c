@@ -2,10 +2,11 @@
  *
  *   build/bench/waits URL
  *
- * URL is that of an empty ledger.  Two events are sold out, and 100,000 entries wait for a seat of
- * one of them.  All of its holds are released, so that each place goes to the next entry; those of
- * the other event, for which nobody waits, are released and made again.  Commands come 200 at a
- * time.  The CPU is that of the whole process, per place.  The bytes of an entry are what malloc
+ * URL is that of an empty ledger.  Three events are sold out, and 100,000 entries wait for a seat of
+ * each of two.  All of their holds are released, so that each place goes to the next entry: those of
+ * one event 200 at a time, which one batch can offer, those of the other all at once.  The holds of
+ * the third event, for which nobody waits, are released and made again, 200 at a time.
+ * The CPU is that of the whole process, per place.  The bytes of an entry are what malloc
  * has given out for the view of a list of as many entries with one wish, divided by them.  One line
  * of JSON goes to stdout.  Exits with 1 if anything is answered that is not to be measured. */
 #include <malloc.h>
@@ -27,6 +28,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static int under_way;
+static int at_once = AT_ONCE;
 static struct engine *engine;
 
 _Noreturn static void give_up(const char *what, const char *why)
@@ -125,8 +127,8 @@ static void run_batch(struct command *commands, int n)
 
 static void run(struct command *commands, int n)
 {
-    for (int i = 0; i < n; i += AT_ONCE)
-        run_batch(&commands[i], n - i < AT_ONCE ? n - i : AT_ONCE);
+    for (int i = 0; i < n; i += at_once)
+        run_batch(&commands[i], n - i < at_once ? n - i : at_once);
 }
 
 static struct event *create_event(void)
@@ -172,28 +174,42 @@ static void release_all(struct event *e, const struct id holds[SEATS])
     free(commands);
 }
 
-static void join_all(struct event *e)
+static void join(struct event *e, int n_entries)
 {
     struct command *commands = hf_alloc(SEATS * sizeof *commands);
-    for (int n = 0; n < ENTRIES; n += SEATS) {
-        for (int i = 0; i < SEATS; i++)
+    for (int n = 0; n < n_entries; n += SEATS) {
+        int more = n_entries - n < SEATS ? n_entries - n : SEATS;
+        for (int i = 0; i < more; i++)
             commands[i] = (struct command){
                 .kind = CMD_WAIT_JOIN,
                 .event = e,
                 .wait_join.wish = {
                     .section = -1, .tier = -1, .area = -1, .quantity = 1, .adjacent = 1}};
-        run(commands, SEATS);
-        for (int i = 0; i < SEATS; i++)
+        run(commands, more);
+        for (int i = 0; i < more; i++)
             command_close(&commands[i]);
     }
     free(commands);
 }
 
-/* Every seat of the event is held by an offer. */
-static void check_offered(const struct event *e, uint32_t n)
+/* What it costs to offer all places of a new event, `burst` of them at once, per place. */
+static double free_all(int burst, double *ret_join_us)
 {
-    if (e->waitlist->n_offered != n || e->waitlist->n_waiting != ENTRIES - n)
+    static struct id holds[SEATS];
+    struct event *e = create_event();
+    hold_all(e, holds);
+    int64_t begun = cpu_us();
+    join(e, ENTRIES);
+    *ret_join_us = (double)(cpu_us() - begun) / ENTRIES;
+    at_once = burst;
+    begun = cpu_us();
+    release_all(e, holds);
+    join(e, 1); /* is decided when all that is free has been offered */
+    double us = (double)(cpu_us() - begun) / SEATS;
+    at_once = AT_ONCE;
+    if (e->waitlist->n_offered != SEATS || e->waitlist->n_waiting != ENTRIES + 1 - SEATS)
         give_up("a place", "was not offered");
+    return us;
 }
 
 int main(int argc, char **argv)
@@ -213,17 +229,10 @@ int main(int argc, char **argv)
     release_all(plain, holds);
     hold_all(plain, holds);
     int64_t pairs_us = cpu_us() - begun;
-    struct event *wanted = create_event();
-    hold_all(wanted, holds);
-    begun = cpu_us();
-    join_all(wanted);
-    int64_t joins_us = cpu_us() - begun;
-    begun = cpu_us();
-    release_all(wanted, holds);
-    int64_t frees_us = cpu_us() - begun;
-    check_offered(wanted, SEATS);
-    printf("{\"pair_us\":%.2f,\"free_us\":%.2f,\"join_us\":%.2f,\"bytes\":%.1f}\n",
-           (double)pairs_us / SEATS, (double)frees_us / SEATS, (double)joins_us / ENTRIES, bytes);
+    double join_us, free_us = free_all(AT_ONCE, &join_us), burst_us = free_all(SEATS, &join_us);
+    printf("{\"pair_us\":%.2f,\"free_us\":%.2f,\"burst_us\":%.2f,\"join_us\":%.2f,"
+           "\"bytes\":%.1f}\n",
+           (double)pairs_us / SEATS, free_us, burst_us, join_us, bytes);
     engine_stop(engine);
     metrics_free(config.metrics);
     return 0;

@@ -254,9 +254,17 @@ void command_close(struct command *c)
     }
 }
 
+/* Holds and bookings that end take nothing that somebody waits for.  So many that end at once are
+ * decided at once, and one batch after another offers what they gave back. */
+static bool only_gives_back(enum command_kind kind)
+{
+    return kind == CMD_HOLD_RELEASE || kind == CMD_HOLD_EVICT || kind == CMD_BOOKING_CANCEL;
+}
+
 static enum verdict decide(struct command *c, struct decision *d)
 {
-    if (c->event && c->event->waitlist && decide_settle(d, c->event) != VERDICT_OK)
+    if (c->event && c->event->waitlist && !only_gives_back(c->kind) &&
+        decide_settle(d, c->event) != VERDICT_OK)
         return VERDICT_DEFERRED;
     switch (c->kind) {
     case CMD_HOLD_CREATE:

@@ -64,7 +64,7 @@ function setCell(cell, content) {
 // A table that can be shown new rows without disturbing what has the focus: a row is kept while its key is there, and
 // a cell is written only when its content changed.
 //
-//   columns: [{ title, text(row) } or { title, node(row), mark(row) }], with `kind: 'number'` or 'time', or `head: true`,
+//   columns: [{ title, text(row) } or { title, node(row), mark(row) }], with `kind` ('number', 'time' or another class) or `head: true`,
 //     where it applies.
 //     A cell made by `node` is made again only when `mark(row)` is another text than before.
 //   key(row): what names the row.

@@ -50,6 +50,15 @@ const ROUTES = [
   ['POST', '/v1/plans/check', 'seller'],
   ['POST', '/v1/events/{e}/block', 'seller'],
   ['POST', '/v1/events/{e}/unblock', 'seller'],
+  ['POST', '/v1/events/{e}/waitlist/pause', 'seller'],
+  ['POST', '/v1/events/{e}/waitlist/resume', 'seller'],
+  ['GET', '/v1/waitlist', 'seller'],
+  ['POST', '/v1/waitlist', 'public'],
+  ['GET', '/v1/waitlist/{w}', 'public'],
+  ['DELETE', '/v1/waitlist/{w}', 'public'],
+  ['GET', '/v1/waitlist/{w}/stream', 'public'],
+  ['POST', '/v1/waitlist/{w}/first', 'admin'],
+  ['POST', '/v1/waitlist/{w}/evict', 'admin'],
   ['POST', '/v1/events/{e}/open', 'seller'],
   ['POST', '/v1/events/{e}/close', 'seller'],
   ['POST', '/v1/events/{e}/archive', 'admin'],
@@ -75,7 +84,7 @@ const ROUTES = [
   ['GET', '/v1/ops/samples', 'admin'],
 ];
 const fill = (template) => template.replace('{e}', 'evt_none').replace('{h}', 'hold_none').replace('{b}', 'bkg_none')
-  .replace('{s}', 'Stalls-A-1').replace('{l}', 'ses_none').replace('{n}', '%2F'); // no name begins with a slash
+  .replace('{w}', 'wait_none').replace('{s}', 'Stalls-A-1').replace('{l}', 'ses_none').replace('{n}', '%2F'); // no name begins with a slash
 
 describe('scopes', () => {
   let server;

@@ -14,7 +14,8 @@ ARGUMENTS = {
     "events.create": {"name": "n", "currency": "usd"}, "events.seat": {"seat": "S-A-1"},
     "events.check": {"name": "n", "currency": "usd"},
     "holds.list": {"event": "e"}, "holds.create": {"event": "e"}, "holds.change": {"fence": 1},
-    "holds.confirm": {"fence": 1}, "owners.erase": {"owner": "ann"}, "sessions.open": {"ttl_ms": 1000},
+    "holds.confirm": {"fence": 1}, "waitlist.create": {"event": "e"},
+    "owners.erase": {"owner": "ann"}, "sessions.open": {"ttl_ms": 1000},
     "locks.acquire": {"session": "s"}, "locks.release": {"session": "s", "owner": "a"},
     "locks.set_value": {"session": "s", "owner": "a", "fence": 1, "value": None},
     "server.receive_webhook": {"body": b"{}", "signature": "t=1"},
@@ -66,7 +67,7 @@ class Operations(unittest.TestCase):
                         r"\\\{seat\\\}", "S-A-1", re.escape(path)).replace(r"\{", "{").replace(
                         r"\}", "}").replace("{event}", "an%2Fid").replace("{hold}", "an%2Fid").replace(
                         "{booking}", "an%2Fid").replace("{session}", "an%2Fid").replace(
-                        "{name}", "an%2Fid").replace("{key}", "an%2Fid") + "$")
+                        "{name}", "an%2Fid").replace("{key}", "an%2Fid").replace("{entry}", "an%2Fid") + "$")
                     self.assertEqual(request.key is not None, has_key)
 
     def test_a_key_of_the_caller_and_unknown_fields_go_along(self):

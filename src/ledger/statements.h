@@ -348,7 +348,7 @@
     X(LOG_INSERT, "INSERT INTO log {values(" LOG_TYPED ", actor text)} {or_surprise}")             \
     X(LOG_READ, /* begins with the entry that has the row `next` */                                \
       "SELECT " LOG_SELECTED ", h.secret, b.secret, a.actor FROM log a"                            \
-      " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
+      " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.hold"           \
       " WHERE a.entry >= COALESCE((SELECT MAX(l.entry) FROM log l WHERE l.entry >= r.first"        \
       " AND l.entry <= r.next), r.next) AND a.entry <= r.last ORDER BY a.entry LIMIT r.n"          \
       "{args(first bigint, next bigint, last bigint, n bigint)}")                                  \

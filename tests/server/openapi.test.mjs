@@ -787,6 +787,9 @@ describe('the server does what the document says', () => {
     const parameters = { event: event.id };
     const { json } = await drive('readAudit', 200, { parameters: { ...parameters, limit: 1000 } });
     assert.deepEqual(json.data.map(({ seq }) => seq), json.data.map((_, i) => i + 1));
+    const bookings = new Map(); // by their holds; all rows of a sale name the same
+    for (const { hold, booking } of json.data.filter((row) => row.booking !== null)) assert.equal(booking, (bookings.has(hold) ? bookings : bookings.set(hold, booking)).get(hold));
+    assert.ok(bookings.size > 1);
     const page = await drive('readAudit', 200, { parameters: { ...parameters, limit: 2 } });
     await drive('readAudit', 200, { parameters: { ...parameters, limit: 2, cursor: page.json.next_cursor } });
     await drive('readAudit', 200, { parameters: { ...parameters, after: 5 } });

@@ -203,6 +203,7 @@ struct wait_entry *waitlist_add(struct event *e, const struct wait_row *row, uin
 
 void waitlist_set(struct event *e, struct wait_entry *x, const struct wait_state *to)
 {
+    bool was_open = x->queue->open.place; /* while its only entry is out of it, it is not */
     leave(e, x);
     x->status = (uint8_t)to->status;
     x->rank = to->rank;
@@ -210,6 +211,8 @@ void waitlist_set(struct event *e, struct wait_entry *x, const struct wait_state
     x->hold = to->hold;
     x->last_seq = to->last_seq;
     enter(e, x);
+    if (was_open)
+        open_queue(e->waitlist, x->queue);
 }
 
 void waitlist_remove(struct event *e, struct wait_entry *x)

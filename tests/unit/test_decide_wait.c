@@ -426,6 +426,25 @@ static void the_opening_of_sales_offers_what_is_there(void **state)
     assert_int_equal(status_of(&two), WAIT_OFFERED);
 }
 
+static void a_look_before_the_opening_forgets_nothing(void **state)
+{
+    (void)state;
+    struct grant rows[3];
+    fill(rows);
+    sell(&rows[1]); /* nothing else comes back meanwhile */
+    sell(&rows[2]);
+    struct id two = join(2);
+    struct event_terms later = {.sales_open_at = paper.now + 4 * MINUTE_MS};
+    set_terms(EVENT_SALES_OPEN_AT, &later);
+    assert_int_equal(release(&rows[0]), VERDICT_OK);
+    decide_waits_look(paper.view, hall, paper.now); /* as if others had changed the event */
+    paper.now += 2 * MINUTE_MS;
+    assert_int_equal(change(WAIT_IS_READ, &two), VERDICT_OK);
+    assert_int_equal(wait_of(&two)->read_at, paper.now);
+    pass_ms(2 * MINUTE_MS);
+    assert_int_equal(status_of(&two), WAIT_OFFERED);
+}
+
 /* ---- order ---- */
 
 static void who_does_not_fit_is_passed_over_by_those_who_do(void **state)
@@ -940,6 +959,7 @@ int main(void)
         TEST(a_channels_places_are_not_offered),
         TEST(reopening_offers_what_came_back_meanwhile),
         TEST(the_opening_of_sales_offers_what_is_there),
+        TEST(a_look_before_the_opening_forgets_nothing),
         TEST(who_does_not_fit_is_passed_over_by_those_who_do),
         TEST(an_entry_that_is_moved_to_the_front_has_the_first_turn),
         TEST(a_later_command_of_the_batch_does_not_get_the_place),

@@ -14,7 +14,8 @@ static void begin_stream(struct request *r)
     answer_stream(r, &wait_streams, topic);
 }
 
-/* A client that knows that the entry has ended need not come back, which 204 tells a browser. */
+/* A client that knows that the entry has ended need not come back, which 204 tells a browser.  One
+ * that knows of more than the log has followed the entry before a restore, and knows nothing. */
 static void entry_read(struct request *r)
 {
     struct call *c = call_of(r);
@@ -24,12 +25,12 @@ static void entry_read(struct request *r)
         call_answer(r);
         return;
     }
-    if (!wait_is_live(row->status) && *after >= row->last_seq) {
+    if (!wait_is_live(row->status) && *after == row->last_seq) {
         answer_out(r, HTTP_NO_CONTENT, NULL);
         return;
     }
     wait_topic_note(c->waits.topic, row->last_seq, row->status);
-    if (*after == AFTER_NOW)
+    if (*after == AFTER_NOW || *after > row->last_seq)
         *after = row->last_seq - (row->status != WAIT_WAITING);
     if (!wait_note_read(c, row, c->command.now, begin_stream))
         begin_stream(r);

@@ -313,6 +313,22 @@ describe('the waiting list', () => {
       assert.equal((await server.get(`/v1/waitlist/${entry.id}/stream?after=${lapsed.id}`)).status, 204);
       assertInvalid(await server.get(`/v1/waitlist/${entry.id}/stream?after=x`), 'after');
     });
+
+    // Whoever followed the entry before a restore knows a later place in the log than there is.
+    it('begins with what the entry is, too, for those who know more than the log has', async () => {
+      const { event, hold } = await soldOut();
+      const entry = await wait(event, one);
+      await give(hold, 'S-A-1');
+      await becomes(entry, 'offered');
+      const stream = await follow(entry, { lastEventId: '1000000' });
+      assert.equal((await heard(stream, 'offered')).data.status, 'offered');
+      assert.equal((await server.del(`/v1/waitlist/${entry.id}`)).status, 204);
+      assert.equal((await heard(stream, 'ended')).data.status, 'left');
+      assert.equal(await stream.closed, true);
+      const late = await follow(entry, { lastEventId: '1000000' });
+      assert.equal((await heard(late, 'ended')).data.status, 'left');
+      assert.equal(await late.closed, true);
+    });
   });
 
   describe('sellers and admins', () => {

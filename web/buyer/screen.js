@@ -22,6 +22,9 @@ export class Screen {
     this.#places = places;
     this.#t = t;
     this.#lang = lang;
+    // The map ends where the bar begins, which has another line while more time can be had.
+    const bar = byId('order').parentElement;
+    new ResizeObserver(() => document.documentElement.style.setProperty('--bar-now', `${bar.offsetHeight}px`)).observe(bar);
   }
 
   // Says what just happened, to eyes and to screen readers.  `kind` is good, bad or nothing.

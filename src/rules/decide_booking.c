@@ -5,9 +5,16 @@
 
 #include "rules/decide_money.h"
 
-#define TIME_TO_PAY_MS 60000 /* a buyer needs this long, or a quarter of the event's TTL */
+#define TIME_TO_PAY_MS 60000 /* a buyer needs this long, or a quarter of the TTL */
 
 /* ---- making a booking ---- */
+
+/* How long such a hold lasts, unless its request said otherwise. */
+static int64_t usual_ttl(const struct event *e, const struct hold *h)
+{
+    const struct event_terms *t = e->terms;
+    return h->wait && t->offer_ttl_ms ? min64(t->hold_ttl_ms, t->offer_ttl_ms) : t->hold_ttl_ms;
+}
 
 static enum verdict check_book(struct decision *d, struct event *e, struct booking_create *op,
                                const struct hold *h, int64_t amount, int64_t *ret_expires_at)
@@ -18,7 +25,7 @@ static enum verdict check_book(struct decision *d, struct event *e, struct booki
         return VERDICT_AMOUNT_TOO_SMALL;
     if (op->money.payments.n >= BOOKINGS_PER_HOLD_MAX)
         return VERDICT_TOO_MANY_BOOKINGS;
-    int64_t needed_ms = min64(TIME_TO_PAY_MS, e->terms->hold_ttl_ms / 4);
+    int64_t needed_ms = min64(TIME_TO_PAY_MS, usual_ttl(e, h) / 4);
     int64_t expires_at = min64(d->now + e->terms->hold_ttl_ms, h->max_expires_at);
     *ret_expires_at = expires_at > h->expires_at ? expires_at : h->expires_at;
     return *ret_expires_at - d->now < needed_ms ? VERDICT_RENEWAL_CAP : VERDICT_OK;

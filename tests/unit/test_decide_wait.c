@@ -611,6 +611,26 @@ static void an_offer_is_booked_and_accepted(void **state)
     assert_true(wait_of(&four)->ended_at == paper.now);
 }
 
+/* An offer may be much shorter than a hold: the time that a buyer needs is a part of its own. */
+static void a_short_offer_is_paid_like_a_short_hold(void **state)
+{
+    (void)state;
+    struct grant rows[3];
+    struct ask a;
+    set_terms(EVENT_HOLD_TTL | EVENT_HOLD_MAX,
+              &(struct event_terms){.hold_ttl_ms = 8 * MINUTE_MS, .hold_max_ms = 20 * MINUTE_MS});
+    fill(rows);
+    struct id four = join(4), other = join(4);
+    release(&rows[0]);
+    release(&rows[1]);
+    struct grant offer = offer_of(&four), late = offer_of(&other);
+    ask_book(&a, hall, &offer.id);
+    assert_int_equal(run(&a), VERDICT_CREATED);
+    pass_ms(4000); /* less than a quarter is left */
+    ask_book(&a, hall, &late.id);
+    assert_int_equal(run(&a), VERDICT_RENEWAL_CAP);
+}
+
 static void an_offer_cannot_be_extended(void **state)
 {
     (void)state;
@@ -969,6 +989,7 @@ int main(void)
         TEST(areas_are_offered_by_their_counters),
         TEST(a_batch_makes_so_many_offers_and_the_next_goes_on),
         TEST(an_offer_is_booked_and_accepted),
+        TEST(a_short_offer_is_paid_like_a_short_hold),
         TEST(an_offer_cannot_be_extended),
         TEST(an_offer_gets_no_other_places_and_may_give_some_back),
         TEST(a_lapsed_offer_goes_to_the_next_and_never_to_the_same_entry),

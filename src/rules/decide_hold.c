@@ -255,15 +255,28 @@ static enum verdict check_removed(const struct hold_row *row, const struct hold_
     return s->n_taken || s->short_area >= 0 ? VERDICT_NOT_HELD : VERDICT_OK;
 }
 
-/* Are the places there that areas have to give beyond those that they get back? */
+/* How many places the area has to give beyond those that it gets back. */
+static uint32_t area_gain(const struct change_claims *c, const struct area_claim *in)
+{
+    uint32_t back = area_claim_of(c->removed.areas, c->removed.n_areas, in->area);
+    return in->quantity > back ? in->quantity - back : 0;
+}
+
+static bool gains_in_areas(const struct change_claims *c)
+{
+    for (uint32_t i = 0; i < c->added.n_areas; i++)
+        if (area_gain(c, &c->added.areas[i]))
+            return true;
+    return false;
+}
+
+/* Are those places there? */
 static enum verdict check_added_areas(struct decision *d, struct event *e, const struct hold *h,
                                       const struct change_claims *c, struct shortage *s)
 {
     enum verdict verdict = VERDICT_OK;
     for (uint32_t i = 0; i < c->added.n_areas && verdict == VERDICT_OK; i++) {
-        struct area_claim more = c->added.areas[i];
-        uint32_t back = area_claim_of(c->removed.areas, c->removed.n_areas, more.area);
-        more.quantity -= back < more.quantity ? back : more.quantity;
+        const struct area_claim more = {c->added.areas[i].area, area_gain(c, &c->added.areas[i])};
         if (more.quantity)
             verdict = decide_check_areas(d, e, &more, 1, h->channel, s);
     }
@@ -291,7 +304,7 @@ static enum verdict check_added(struct decision *d, struct event *e, const struc
     uint32_t n_fresh = op->n_add - op->n_retyped;
     if (!n_fresh && !op->n_add_areas)
         return VERDICT_OK;
-    if (h->wait) {
+    if (h->wait && (n_fresh || gains_in_areas(c))) {
         op->conflict = "a hold that the waiting list offered gets no other places";
         return VERDICT_INVALID_REQUEST;
     }

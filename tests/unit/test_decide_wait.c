@@ -665,6 +665,34 @@ static void an_offer_gets_no_other_places_and_may_give_some_back(void **state)
     assert_int_equal(status_of(&four), WAIT_ACCEPTED);
 }
 
+static void places_of_an_offer_may_become_of_another_type(void **state)
+{
+    (void)state;
+    struct grant floor = hold_places(FLOOR, 6);
+    struct ask a;
+    ask_terms(&a, hall);
+    ask_new_type(&a, "full", NULL, 0);
+    ask_new_type(&a, "child", (const int64_t[]){0, 100}, 2);
+    assert_int_equal(run(&a), VERDICT_OK);
+    struct id three = join_area(FLOOR, 3), other = join_area(FLOOR, 1);
+    ask_change(&a, hall, &floor.id, floor.fence);
+    ask_remove_area(&a, FLOOR, 3);
+    assert_int_equal(run(&a), VERDICT_OK);
+    struct grant offer = offer_of(&three);
+    ask_change(&a, hall, &offer.id, offer.fence);
+    ask_area(&a, FLOOR, 3);
+    ask_type(&a, "child", 3);
+    ask_remove_area(&a, FLOOR, 2);
+    assert_int_equal(run(&a), VERDICT_INVALID_REQUEST); /* one more */
+    ask_change(&a, hall, &offer.id, offer.fence);
+    ask_area(&a, FLOOR, 2);
+    ask_type(&a, "child", 2);
+    ask_remove_area(&a, FLOOR, 2);
+    assert_int_equal(run(&a), VERDICT_OK);
+    assert_int_equal(paper_hold(&paper, offer.id.key)->amount, 700 + 2 * 100);
+    assert_int_equal(status_of(&other), WAIT_WAITING);
+}
+
 static void a_lapsed_offer_goes_to_the_next_and_never_to_the_same_entry(void **state)
 {
     (void)state;
@@ -992,6 +1020,7 @@ int main(void)
         TEST(a_short_offer_is_paid_like_a_short_hold),
         TEST(an_offer_cannot_be_extended),
         TEST(an_offer_gets_no_other_places_and_may_give_some_back),
+        TEST(places_of_an_offer_may_become_of_another_type),
         TEST(a_lapsed_offer_goes_to_the_next_and_never_to_the_same_entry),
         TEST(the_end_of_sales_shortens_offers_but_not_below_what_a_buyer_needs),
         TEST(offers_have_the_ticket_types_of_the_wish),

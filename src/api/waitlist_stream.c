@@ -15,7 +15,8 @@ static void begin_stream(struct request *r)
 }
 
 /* A client that knows that the entry has ended need not come back, which 204 tells a browser.  One
- * that knows of more than the log has followed the entry before a restore, and knows nothing. */
+ * that knows of more than the log has followed the entry before a restore, and knows nothing.  So
+ * has one that was told something of an entry that waits: it begins with a reset. */
 static void entry_read(struct request *r)
 {
     struct call *c = call_of(r);
@@ -30,7 +31,9 @@ static void entry_read(struct request *r)
         return;
     }
     wait_topic_note(c->waits.topic, row->last_seq, row->status);
-    if (*after == AFTER_NOW || *after > row->last_seq)
+    if (row->status == WAIT_WAITING && *after > 0 && *after != row->last_seq)
+        *after = AFTER_UNKNOWN;
+    else if (*after == AFTER_NOW || *after > row->last_seq)
         *after = row->last_seq - (row->status != WAIT_WAITING);
     if (!wait_note_read(c, row, c->command.now, begin_stream))
         begin_stream(r);

@@ -19,6 +19,7 @@ import { assertVerified } from '../support/ledger.mjs';
 import { book, pay, reached, sell } from '../support/payments.mjs';
 import { gridPlan, planEvent } from '../support/plans.mjs';
 import { backend, newKey, only, reap, removeTempDir, sleep, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
+import { Stream } from '../support/stream.mjs';
 
 const BUYERS = 4;
 const ROWS = 'ABCDEFGH';
@@ -276,6 +277,9 @@ describe('a backup of a ledger in use', () => {
     await server.del(`/v1/holds/${held[1].id}`);
     const { hold: forgotten } = await server.read(`/v1/waitlist/${first.id}`);
     assert.ok(forgotten);
+    const follow = (at, options) => Stream.open(at, null, { ...options, path: `/v1/waitlist/${first.id}/stream` });
+    const told = await (await follow(server)).find();
+    assert.equal(told.event, 'offered');
     const lost = await join(server, 'eve');
     await server.stop({ keep: true });
 
@@ -293,6 +297,11 @@ describe('a backup of a ledger in use', () => {
       assert.deepEqual([is.status, is.hold, is.number, is.ahead], ['waiting', null, entry.number, ahead]);
       assert.deepEqual(is.metadata, entry.metadata);
     }
+    const stream = await follow(next, { lastEventId: told.id }); // as a browser comes back, which believes in the offer
+    const news = await stream.find();
+    assert.equal(news.event, 'reset');
+    stream.close();
+    const later = await follow(next, { lastEventId: news.id });
     assertProblem(await next.get(`/v1/waitlist/${lost.id}`), 404, 'no_such_entry');
     assertProblem(await next.get(`/v1/holds/${forgotten}`), 404, 'no_such_hold');
     assert.equal((await next.post(`/v1/events/${event.id}/open`)).json.status, 'open');
@@ -300,6 +309,8 @@ describe('a backup of a ledger in use', () => {
       const found = [await look(first), await look(second)];
       return found.every(({ status }) => status === 'offered') && found;
     });
+    assert.equal((await later.find()).event, 'offered');
+    later.close();
     const holds = await Promise.all(offers.map(({ hold }) => next.read(`/v1/holds/${hold}`)));
     assert.deepEqual(holds.flatMap(({ seats }) => seats).sort(), ['S-A-1', 'S-A-2']);
     for (const { id, fence } of holds) assert.ok(id !== forgotten && fence > restored.fence_margin);

@@ -18,10 +18,10 @@ struct wait_topic {
     struct table_node node; /* first; in wait_topics.table, if `is_listed` */
     struct wait_topics *topics;
     struct event *event; /* pinned */
-    int64_t entry, ends_us;
-    unsigned refs;         /* under wait_topics.lock, as is_listed */
-    bool is_listed;        /* newcomers get this one */
-    _Atomic int64_t state; /* seq << STATUS_BITS | status; it only grows */
+    int64_t entry;
+    unsigned refs;   /* under wait_topics.lock, as is_listed */
+    bool is_listed;  /* newcomers get this one */
+    _Atomic int64_t ends_us, state; /* state: seq << STATUS_BITS | status; it only grows */
 };
 
 struct wait_topics {
@@ -63,7 +63,9 @@ static bool has_ended(const void *topic)
     const struct wait_topic *t = topic;
     int64_t state = atomic_load_explicit(&t->state, memory_order_acquire);
     enum wait_status status = (enum wait_status)(state & ((1 << STATUS_BITS) - 1));
-    return (state && !wait_is_live(status)) || clock_boot_us(t->topics->clock) >= t->ends_us;
+    return (state && !wait_is_live(status)) ||
+           clock_boot_us(t->topics->clock) >=
+               atomic_load_explicit(&t->ends_us, memory_order_relaxed);
 }
 
 static void unlist(struct wait_topic *t)
@@ -123,13 +125,29 @@ void wait_topic_note(struct wait_topic *t, int64_t seq, enum wait_status status)
         ;
 }
 
+/* Clients that come back find the entry read. */
+static void end_topics(struct wait_topics *topics, int64_t event)
+{
+    struct table_node *next;
+    for (struct table_node *node = table_first(&topics->table); node; node = next) {
+        struct wait_topic *t = (struct wait_topic *)node;
+        next = table_after(&topics->table, node);
+        if (HOLD_EVENT(t->entry) != event)
+            continue;
+        atomic_store_explicit(&t->ends_us, 0, memory_order_relaxed);
+        unlist(t);
+    }
+}
+
 void api_waits_changed(void *context, const struct wait_news *news, size_t n)
 {
     struct wait_topics *topics = context;
     lock_take(&topics->lock);
     for (size_t i = 0; i < n && topics->table.n; i++) {
         struct wait_topic *t = find(topics, news[i].entry);
-        if (t)
+        if (news[i].status == WAIT_NONE)
+            end_topics(topics, HOLD_EVENT(news[i].entry));
+        else if (t)
             wait_topic_note(t, news[i].seq, news[i].status);
     }
     lock_give(&topics->lock);

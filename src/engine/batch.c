@@ -141,7 +141,7 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         e->clock = e->draft = *row;
         if (!e->stale)
             continue;
-        enum hf_status status = load_again(w->ledger, w->view, e, err);
+        enum hf_status status = load_again(w, e, err);
         if (status != HF_OK)
             return status;
     }

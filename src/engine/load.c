@@ -189,10 +189,21 @@ enum hf_status load_since(struct worker *w, struct event *e, struct log_since *s
     return HF_OK;
 }
 
-enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, struct hf_err *err)
+/* The view has skipped rows of the log, and what they say of entries is not known. */
+static void tell_skipped(const struct worker *w, const struct event *e)
 {
+    const struct engine_config *config = &w->engine->config;
+    const struct wait_news any = {.entry = HOLD_KEY(e->def->id.key, 0)};
+    if (config->waits_changed)
+        config->waits_changed(config->waits_context, &any, 1);
+}
+
+enum hf_status load_again(struct worker *w, struct event *e, struct hf_err *err)
+{
+    struct ledger *l = w->ledger;
+    struct view *view = w->view;
     struct clock_row clock = {.event = e->def->id.key};
-    int64_t now;
+    int64_t now, shown = atomic_load_explicit(&e->shown.seq, memory_order_relaxed);
     e->stale = true;
     e->unmoved = 0;
     view_forget(view, e);
@@ -206,6 +217,8 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
         return status;
     view_reloaded(view, e, &clock);
     e->stale = false;
+    if (clock.seq != shown)
+        tell_skipped(w, e);
     return HF_OK;
 }
 

@@ -22,8 +22,7 @@ void load_in_background(struct engine *e, int64_t event);
 HF_MUST_USE enum hf_status load_since(struct worker *w, struct event *e, struct log_since *since,
                                       struct hf_err *err);
 /* Brings an installed event's terms, seats and holds back in line with the ledger, inside the
- * worker's transaction. */
-HF_MUST_USE enum hf_status load_again(struct ledger *ledger, struct view *view, struct event *e,
-                                      struct hf_err *err);
+ * worker's transaction.  Tells those who follow entries if it skips rows of the log. */
+HF_MUST_USE enum hf_status load_again(struct worker *w, struct event *e, struct hf_err *err);
 
 #endif

@@ -177,7 +177,7 @@ static enum hf_status compare(struct worker *w, struct command *c, struct hf_err
     if (status != HF_OK || same)
         return status;
     c->compare.repaired = true;
-    return load_again(w->ledger, w->view, e, err);
+    return load_again(w, e, err);
 }
 
 void reconcile_compare(struct worker *w, struct command *c)

@@ -137,7 +137,7 @@ static void reload(struct worker *w, struct event *event)
     event->stale = true;
     if (ledger_begin(w->ledger, &err) != HF_OK)
         return;
-    if (load_again(w->ledger, w->view, event, &err) != HF_OK)
+    if (load_again(w, event, &err) != HF_OK)
         log_write(LOG_WARN, "an event could not be read again", "why", err.msg, NULL);
     ledger_rollback(w->ledger);
     worker_note_holds(w);

@@ -110,7 +110,8 @@ struct wait_write {
     enum wait_reason reason;
 };
 
-/* An entry that a commit has changed, for those who follow it. */
+/* An entry that a commit has changed, for those who follow it.  WAIT_NONE: any entry of its event may
+ * have changed, since rows of the log were skipped. */
 struct wait_news {
     int64_t entry, seq; /* of its row in the log */
     enum wait_status status;

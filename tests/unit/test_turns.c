@@ -201,14 +201,14 @@ static void an_event_is_created_on_one_server_and_sold_on_the_other(void **state
     assert_int_equal(stored_at(h, 0).status, SEAT_AVAILABLE);
 }
 
-/* Blocks or unblocks every seat of a large hall: one row of the log each. */
-static void block_all(struct server *s, struct event *e, enum command_kind kind)
+/* Blocks or unblocks the seats of a large hall from `first` on: one row of the log each. */
+static void block_from(struct server *s, struct event *e, enum command_kind kind, uint32_t first)
 {
-    uint32_t n = e->def->n_seats;
+    uint32_t n = e->def->n_seats - first;
     struct call call = {.ask.c.kind = kind, .ask.c.event = e};
     uint32_t *seats = hf_alloc(n * sizeof *seats), *taken = hf_alloc(n * sizeof *taken);
     for (uint32_t i = 0; i < n; i++)
-        seats[i] = i;
+        seats[i] = first + i;
     call.ask.c.block = (struct seats_block){
         .seats = seats, .n_seats = n, .blocks = kind == CMD_SEATS_BLOCK, .shortage.taken = taken};
     assert_int_equal(server_ask(s, &call), VERDICT_OK);
@@ -222,7 +222,7 @@ static void a_view_that_is_too_far_behind_is_loaded_again(void **state)
     int64_t key = server_create_event(h->a, def_hall(2, LEDGER_SINCE_MAX / 6));
     struct event *at_a = server_event(h->a, key), *at_b = server_event(h->b, key);
     for (int i = 0; i < 4; i++)
-        block_all(h->a, at_a, i % 2 ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK);
+        block_from(h->a, at_a, i % 2 ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK, 0);
     assert_true(at_a->shown.seq > at_b->shown.seq + LEDGER_SINCE_MAX);
     hold_one(h->b, at_b, 17); /* after the loading: the row's condition would refuse an old view */
     assert_int_equal(at_b->shown.seq, at_a->shown.seq + 2);
@@ -230,6 +230,57 @@ static void a_view_that_is_too_far_behind_is_loaded_again(void **state)
     fold_init(&fold, h->world.ledger, key);
     check_caught_up(&fold, h->world.ledger, h->b);
     fold_close(&fold);
+}
+
+struct news {
+    size_t n, n_skipped; /* n_skipped: what became of the event's entries was missed */
+    struct wait_news last;
+};
+
+static void note_news(void *context, const struct wait_news *news, size_t n)
+{
+    struct news *heard = context;
+    for (size_t i = 0; i < n; i++)
+        *(news[i].status == WAIT_NONE ? &heard->n_skipped : &heard->n) += 1;
+    heard->last = news[n - 1];
+}
+
+/* Those who follow an entry at one server hear of what another server did to it; or else, that this
+ * was missed. */
+static void followers_of_an_entry_hear_what_other_servers_did(void **state)
+{
+    struct hall *h = *state;
+    struct call call;
+    struct news heard = {0};
+    struct event_def *def = def_hall(2, LEDGER_SINCE_MAX / 6);
+    uint32_t second_row = def->n_seats / 2;
+    def->terms.offer_ttl_ms = HOUR_MS;
+    def->terms.wait_per_owner = 1;
+    int64_t key = server_create_event(h->a, def);
+    struct event *at_a = server_event(h->a, key), *at_b = server_event(h->b, key);
+    h->b->engine->config.waits_changed = note_news;
+    h->b->engine->config.waits_context = &heard;
+    block_from(h->a, at_a, CMD_SEATS_BLOCK, 0);
+    ask_wait(&call.ask, at_a, 1);
+    assert_int_equal(server_ask(h->a, &call), VERDICT_CREATED);
+    struct id entry = call.ask.c.wait_join.wait.id;
+    call_close(&call);
+    server_catch_up(h->b);
+    size_t told = heard.n;
+    block_from(h->a, at_a, CMD_SEATS_UNBLOCK, second_row);
+    server_catch_up(h->b);
+    assert_int_equal(heard.n, told + 1);
+    assert_true(heard.last.entry == entry.key && heard.last.status == WAIT_OFFERED);
+    ask_wait_change(&call.ask, at_a, WAIT_LEAVES, &entry);
+    assert_int_equal(server_ask(h->a, &call), VERDICT_OK);
+    call_close(&call);
+    for (int i = 0; i < 8; i++)
+        block_from(h->a, at_a, i % 2 ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK, second_row);
+    assert_true(at_a->shown.seq > at_b->shown.seq + LEDGER_SINCE_MAX);
+    assert_int_equal(heard.n_skipped, 0);
+    hold_one(h->b, at_b, second_row); /* loads the event again */
+    assert_int_equal(heard.n_skipped, 1);
+    assert_true(heard.last.entry == HOLD_KEY(key, 0));
 }
 
 /* ---- time ---- */
@@ -835,6 +886,7 @@ int main(void)
         hall_test(an_announcement_brings_the_other_server_up_to_date),
         hall_test(an_event_is_created_on_one_server_and_sold_on_the_other),
         hall_test(a_view_that_is_too_far_behind_is_loaded_again),
+        hall_test(followers_of_an_entry_hear_what_other_servers_did),
         hall_test(a_hold_expires_by_the_clock_on_whichever_server_turns_first),
         hall_test(a_renewal_that_the_other_server_has_not_seen_keeps_the_hold_alive),
         hall_test(time_never_goes_back_when_the_databases_clock_does),

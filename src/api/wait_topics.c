@@ -78,7 +78,7 @@ static void unlist(struct wait_topic *t)
 struct wait_topic *wait_topic_take(struct wait_topics *topics, struct event *e, int64_t entry,
                                    int64_t alive_ms)
 {
-    int64_t ms = alive_ms / 4 < TOPIC_MS_MAX ? alive_ms / 4 : TOPIC_MS_MAX;
+    int64_t ms = alive_ms && alive_ms / 4 < TOPIC_MS_MAX ? alive_ms / 4 : TOPIC_MS_MAX;
     lock_take(&topics->lock);
     struct wait_topic *t = find(topics, entry);
     if (t && has_ended(t)) {

@@ -12,8 +12,8 @@
 struct wait_topics;
 struct wait_topic;
 
-/* The topic of that entry, with one reference; `alive_ms` is wait_alive_ms of its event, which stays
- * in memory while there is a topic. */
+/* The topic of that entry, with one reference; `alive_ms` is wait_alive_ms of its event, 0 where the
+ * list was switched off and only offers go on.  The event stays in memory while there is a topic. */
 struct wait_topic *wait_topic_take(struct wait_topics *topics, struct event *e, int64_t entry,
                                    int64_t alive_ms);
 void wait_topic_give(struct wait_topic *t); /* accepts NULL */

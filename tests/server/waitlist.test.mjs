@@ -314,6 +314,18 @@ describe('the waiting list', () => {
       assertInvalid(await server.get(`/v1/waitlist/${entry.id}/stream?after=x`), 'after');
     });
 
+    it('goes on with an offer that outlives the list', async () => {
+      const { event, hold } = await soldOut();
+      const entry = await wait(event, one);
+      await give(hold, 'S-A-1');
+      await becomes(entry, 'offered');
+      assertOk(await server.patch(`/v1/events/${event.id}`, { waitlist: null }, ADMIN));
+      const stream = await follow(entry);
+      await heard(stream, 'offered');
+      await release({ id: (await look(entry)).hold });
+      assert.equal((await heard(stream, 'ended'))?.data.status, 'left');
+    });
+
     // Whoever followed the entry before a restore knows a later place in the log than there is.
     it('begins with what the entry is, too, for those who know more than the log has', async () => {
       const { event, hold } = await soldOut();

@@ -19,8 +19,8 @@ struct wait_topic {
     struct wait_topics *topics;
     struct event *event; /* pinned */
     int64_t entry;
-    unsigned refs;   /* under wait_topics.lock, as is_listed */
-    bool is_listed;  /* newcomers get this one */
+    unsigned refs;                  /* under wait_topics.lock, as is_listed */
+    bool is_listed;                 /* newcomers get this one */
     _Atomic int64_t ends_us, state; /* state: seq << STATUS_BITS | status; it only grows */
 };
 

@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { axe, openBrowser, urlOf } from '../support/browser.mjs';
 import { BuyerPage } from '../support/buyer_page.mjs';
+import { holdfast } from '../support/cli.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { openOps } from '../support/ops_page.mjs';
-import { reap, start, until } from '../support/server.mjs';
+import { freePort, reap, start, until } from '../support/server.mjs';
 
 const LAYOUT = { name: 'Hamlet', waitlist: {}, sections: [{ name: 'S', price: 6500, rows: 1, seats_per_row: 4 }] };
 const SIZES = [{ width: 390, height: 844 }, { width: 768, height: 1024 }, { width: 1280, height: 800 }];
@@ -32,9 +33,9 @@ class Waiter extends BuyerPage {
     this.again = page.getByRole('button', { name: 'Wait again' });
   }
 
-  static async open(page, event, { query } = {}) {
-    await BuyerPage.open(page, server, event, { query, ready: null });
-    return new Waiter(page, server);
+  static async open(page, event, { query, at = server } = {}) {
+    await BuyerPage.open(page, at, event, { query, ready: null });
+    return new Waiter(page, at);
   }
 
   async wait(n = 1) {
@@ -231,6 +232,34 @@ describe('the waiting list of the buyer’s page', { concurrency: 2 }, () => {
     await page.getByRole('button', { name: 'Understood' }).click();
     await waiter.find.waitFor();
     await page.done();
+  });
+
+  it('waits on in the open page after a restore took the offer back', async () => {
+    const own = await start({ args: ['--listen', `127.0.0.1:${await freePort()}`] });
+    const run = async (...args) => assert.equal((await holdfast(undefined, args)).code, 0);
+    const ledger = `sqlite:${own.database}`, backup = `${own.database}.backup`;
+    const event = await own.createEvent(LAYOUT);
+    const pair = await own.grant(event, ['S-A-1', 'S-A-2']);
+    const others = await own.grant(event, ['S-A-3', 'S-A-4']);
+    assertOk(await own.post(`/v1/holds/${others.id}/confirm`, { fence: others.fence }), 201);
+    const page = await browser.page({ once: true });
+    const waiter = await Waiter.open(page, event, { at: own });
+    await waiter.wait(2);
+    await run('backup', '--ledger', ledger, backup);
+    assert.equal((await own.del(`/v1/holds/${pair.id}`)).status, 204);
+    await waiter.giveBack.waitFor();
+    await own.stop({ keep: true });
+    await run('restore', '--ledger', ledger, '--force', backup);
+    await own.launch();
+    await waiter.leave.waitFor();
+    assert.equal(await waiter.fact('Your number'), '1');
+    const streams = () => askedFor(page, '/stream');
+    const asked = streams();
+    assertOk(await own.post(`/v1/events/${event.id}/open`, {}));
+    await waiter.says('2 places came back and are held for you');
+    assert.ok(streams() <= asked + 1, 'the stream that said reset goes on');
+    await page.done();
+    await own.stop();
   });
 
   it('reads the entry now and then while the stream is open, and asks again after the stream has ended', async () => {

@@ -15,7 +15,7 @@ const READ_MOST_MS = 300_000;
 const READS_IN_ALIVE = 4; // of the time after which an entry ends that nobody reads
 
 const pathOf = (id) => `/v1/waitlist/${encodeURIComponent(id)}`;
-const ORDER = { waiting: 0, offered: 1, accepted: 2, lapsed: 2, left: 2, ended: 2 };
+const LIVE = ['waiting', 'offered'];
 
 // The buyer looks elsewhere while waiting: the stream goes on.
 class EntryFollower extends Follower {
@@ -38,6 +38,8 @@ export class Entry {
   #follower = null;
   #timer = 0;
   #attempt = null; // to join: its body and its key
+  #asked = 0; // readings so far
+  #believed = 0; // which of them `now` is
 
   // `changed(now, before)` is called after each reading; both are null where there is no entry.
   constructor(server, keep, changed) {
@@ -46,7 +48,7 @@ export class Entry {
     this.#changed = changed;
   }
 
-  get isLive() { return this.now !== null && ORDER[this.now.status] < 2; }
+  get isLive() { return this.now !== null && LIVE.includes(this.now.status); }
 
   // Leaves a wish.  After a lost answer the same wish is sent under the same key.
   async join(body) {
@@ -73,12 +75,17 @@ export class Entry {
     return this.read(id);
   }
 
-  // Reads the entry.  An answer that a later one has overtaken is not believed.
+  // Reads the entry.  An answer that a later one has overtaken is not believed.  (An entry that was offered something may wait
+  // again, after a restore.)
   async read(id = this.now?.id ?? this.#keep.get()?.entry) {
     if (!id) return null;
+    const asked = ++this.#asked;
     try {
       const { json } = await call(this.#server, 'GET', pathOf(id));
-      if (this.#keep.get()?.entry === id && !(this.now && ORDER[json.status] < ORDER[this.now.status])) this.#take(json);
+      if (this.#keep.get()?.entry === id && asked > this.#believed) {
+        this.#believed = asked;
+        this.#take(json);
+      }
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404)) throw error;
       this.#forget(id);

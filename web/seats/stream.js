@@ -173,7 +173,10 @@ export class Follower {
         clearTimeout(timer);
         timer = setTimeout(() => abort.abort(), SILENCE_MS);
         for (const message of messages.push(value)) {
-          if (message.event === 'reset') throw new Reset();
+          if (message.event === 'reset') {
+            this.seq = JSON.parse(message.data).seq; // what is read next is of that, or newer
+            throw new Reset();
+          }
           this.take(message);
           this.#isLive();
         }

@@ -62,7 +62,9 @@ static void put_wish(struct typed_event e, const struct wait_wish *wish, struct 
 {
     const struct event_terms *shown = e.terms ? NULL : event_terms_take(e.event);
     const struct event_terms *terms = e.terms ? e.terms : shown;
-    if (wish->area >= 0)
+    if (!event_def_has_wish(e.event->def, wish))
+        ; /* a damaged row tells nothing */
+    else if (wish->area >= 0)
         put_area(e.event->def, terms, wish, out);
     else
         put_best(e.event->def, terms, wish, out);

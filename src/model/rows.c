@@ -101,6 +101,11 @@ const char *event_def_category_name(const struct event_def *def, size_t category
     return def->categories.n ? def->categories.v[category].name : def->sections.v[category].name;
 }
 
+bool event_def_has_wish(const struct event_def *def, const struct wait_wish *wish)
+{
+    return wait_wish_is_sound(wish, def->sections.n, event_def_categories(def), def->areas.n);
+}
+
 int64_t event_def_section_category(const struct event_def *def, size_t section)
 {
     return def->categories.n ? def->sections.v[section].category : (int64_t)section;

@@ -234,6 +234,8 @@ struct event_def {
 /* How many categories the event has: as many prices come before those of areas. */
 size_t event_def_categories(const struct event_def *def);
 const char *event_def_category_name(const struct event_def *def, size_t category);
+/* May an entry of the event's waiting list have this wish? */
+bool event_def_has_wish(const struct event_def *def, const struct wait_wish *wish);
 /* The section's own category, whose price is the section's; -1: it has none. */
 int64_t event_def_section_category(const struct event_def *def, size_t section);
 /* The name of the row with this index in a section whose creator named no rows: A..Z, AA..ZZ, AAA..

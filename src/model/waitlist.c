@@ -32,6 +32,14 @@ bool wait_wish_equal(const struct wait_wish *a, const struct wait_wish *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+bool wait_wish_is_sound(const struct wait_wish *wish, size_t n_sections, size_t n_categories,
+                        size_t n_areas)
+{
+    return wish->quantity && wish->quantity <= HOLD_PLACES_MAX &&
+           wish->section < (int64_t)n_sections && wish->tier < (int64_t)n_sections &&
+           wish->category <= n_categories && wish->area < (int64_t)n_areas;
+}
+
 void wait_row_close(struct wait_row *row)
 {
     free(row->owned);

@@ -116,18 +116,10 @@ static struct fair_queue *queue_of(struct fair *f, const struct wait_wish *wish)
     return q;
 }
 
-/* Does the wish name what the event has?  A damaged row may not. */
-static bool is_sound(const struct event_def *def, const struct wait_wish *wish)
-{
-    return wish->quantity && wish->quantity <= HOLD_PLACES_MAX &&
-           wish->area < (int64_t)def->areas.n && wish->section < (int64_t)def->sections.n &&
-           wish->tier < (int64_t)def->sections.n && wish->category <= event_def_categories(def);
-}
-
 /* Returns NULL if the wish is not sound, or the entry is known. */
 static struct fair_entry *add_entry(struct fair *f, int64_t key, const struct wait_wish *wish)
 {
-    if (!is_sound(f->event->def, wish) || find_entry(f, key))
+    if (!event_def_has_wish(f->event->def, wish) || find_entry(f, key))
         return NULL;
     struct fair_entry *x = hf_alloc(sizeof *x);
     x->key = key;

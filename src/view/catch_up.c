@@ -271,7 +271,7 @@ static void fold_new_wait(struct event *e, const struct audit_row *row,
                                                            sizeof *since->waits.v, wait_order)
                                                  : NULL;
     if (read)
-        waitlist_add(e, read, owner_hash(e, read->owner, read->owner_len));
+        event_load_wait(e, read);
 }
 
 /* An entry that was read with the rows has what rows up to its last_seq say, but for what its hold,

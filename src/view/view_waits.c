@@ -63,7 +63,8 @@ struct wait_totals view_waits_count(struct view *v)
 
 void event_load_wait(struct event *e, const struct wait_row *row)
 {
-    waitlist_add(e, row, owner_hash(e, row->owner, row->owner_len));
+    if (event_def_has_wish(e->def, &row->wish)) /* else it is damaged; `holdfast verify` names it */
+        waitlist_add(e, row, owner_hash(e, row->owner, row->owner_len));
 }
 
 void event_load_wait_number(struct event *e, int64_t number)

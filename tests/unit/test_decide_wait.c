@@ -969,6 +969,33 @@ static void an_event_that_is_read_again_has_its_list_again(void **state)
     assert_int_equal(status_of(&second), WAIT_WAITING);
 }
 
+/* `holdfast verify` tells of it. */
+static void an_entry_whose_wish_is_damaged_is_not_loaded(void **state)
+{
+    (void)state;
+    struct grant rows[3];
+    fill(rows);
+    struct id damaged = join(1);
+    (void)join(1);
+    struct wait_row *row = paper_wait(&paper, damaged.key);
+    const struct wait_wish wish = row->wish;
+    const struct wait_wish wrong[] = {
+        {.section = -1, .tier = -1, .area = 9, .quantity = 1},
+        {.section = 9, .tier = -1, .area = -1, .quantity = 1},
+        {.section = -1, .tier = 9, .area = -1, .quantity = 1},
+        {.section = -1, .tier = -1, .area = -1, .quantity = 1, .category = 99},
+        {.section = -1, .tier = -1, .area = -1, .quantity = HOLD_PLACES_MAX + 1}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        row->wish = wrong[i];
+        paper_reload(&paper, hall);
+        pass_ms(0);
+        assert_int_equal(hall->waitlist->n_waiting, 1);
+    }
+    row->wish = wish;
+    paper_reload(&paper, hall);
+    assert_int_equal(hall->waitlist->n_waiting, 2);
+}
+
 /* ---- several holds at once ---- */
 
 static void an_offer_that_is_booked_with_others_is_accepted(void **state)
@@ -1036,6 +1063,7 @@ int main(void)
         TEST(a_paused_list_offers_nothing_and_returns_are_on_sale),
         TEST(a_batch_that_fails_leaves_the_list_as_it_was),
         TEST(an_event_that_is_read_again_has_its_list_again),
+        TEST(an_entry_whose_wish_is_damaged_is_not_loaded),
         TEST(an_offer_that_is_booked_with_others_is_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,7 @@ static void on_section(struct verifier *v, struct db_stmt *stmt)
     size_t len;
     const char *at = db_column_data(stmt, 1, &len), *end = at ? at + len : NULL;
     struct layout_run run;
+    v->event.n_sections++;
     venue_check_section(&v->venue, at, at ? len : 0);
     while (layout_next(&at, end, &run))
         v->scalar += (int64_t)run.rows * run.seats;
@@ -109,6 +110,7 @@ static void on_category(struct verifier *v, struct db_stmt *stmt)
     size_t len;
     const char *name = db_column_data(stmt, 1, &len);
     int64_t category = db_column_int(stmt, 0), price = db_column_int(stmt, 2);
+    v->event.n_categories++;
     venue_check_category(&v->venue, category, name, len);
     if (price < 0 || price > PRICE_MAX)
         verify_violation(v->event.report, VERIFY_STRAYS, "event %lld, category %lld: it costs %lld",
@@ -384,7 +386,8 @@ static void on_wait(struct verifier *v, struct db_stmt *stmt)
 {
     size_t len;
     struct wait_wish wish;
-    struct wait_seen *w = vec_push(&v->event.waits);
+    struct event_state *e = &v->event;
+    struct wait_seen *w = vec_push(&e->waits);
     *w = (struct wait_seen){.key = db_column_int(stmt, 0),
                             .number = db_column_int(stmt, 2),
                             .rank = db_column_int(stmt, 3),
@@ -395,9 +398,13 @@ static void on_wait(struct verifier *v, struct db_stmt *stmt)
                             .last_seq = db_column_int(stmt, 8),
                             .hold = db_column_int(stmt, 9)};
     const char *text = db_column_data(stmt, 10, &len);
-    w->quantity = text && wish_list_parse(text, len, &wish) ? wish.quantity : 0;
-    if (db_column_int(stmt, 1) != v->event.event)
-        verify_violation(v->event.report, VERIFY_STRAYS, "entry %lld names event %lld", (ll)w->key,
+    bool is_sound =
+        text && wish_list_parse(text, len, &wish) &&
+        wait_wish_is_sound(&wish, e->n_sections, e->n_categories ? e->n_categories : e->n_sections,
+                           e->areas.n);
+    w->quantity = is_sound ? wish.quantity : 0;
+    if (db_column_int(stmt, 1) != e->event)
+        verify_violation(e->report, VERIFY_STRAYS, "entry %lld names event %lld", (ll)w->key,
                          (ll)db_column_int(stmt, 1));
 }
 

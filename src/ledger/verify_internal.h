@@ -162,7 +162,7 @@ struct event_state {
     uint32_t n_channels;      /* that the event names */
     uint32_t n_types;         /* ticket types that places may have: 1 if the event names none */
     struct seat_state *seats;
-    uint32_t n_seats;
+    uint32_t n_seats, n_sections, n_categories; /* n_categories 0: each section is one */
     VEC(struct area_state) areas;
     VEC(int64_t) heads_seqs;      /* of each chunk of seats: when its heads were stored; 0: never */
     int status, log_status;       /* enum event_status; 0: none yet */

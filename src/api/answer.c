@@ -255,11 +255,11 @@ void call_answer(struct request *r)
                         "a hold, buy, or wait for one to end.");
         break;
     case VERDICT_ALREADY_WAITING:
-        answer_limit(c, "An owner may have at most %lld live entries of this waiting list.");
+        answer_limit(c, "No owner may have more than %lld of the live entries of this list.");
         break;
     case VERDICT_TOO_MANY_WAITS:
-        answer_limit(c, "An address may have %lld live entries of this list, an IPv6 /48 eight "
-                        "times as many; leave with one of them.");
+        answer_limit(c, "No address may have more than %lld of the live entries of this list, an "
+                        "IPv6 /48 eight times as many; leave the list with one of them.");
         break;
     case VERDICT_INVALID_REQUEST:
         call_invalid(c, conflict_of(command) ? conflict_of(command) : "the request is not valid");

@@ -1,8 +1,9 @@
 /* Entries of waiting lists that clients follow.  A topic is the last known state of one entry, shared
  * by all streams of it; the engine's workers tell of changes (engine_config.waits_changed).
  *
- * A topic ends with its entry.  It also ends when what became of it was missed, and after a while, so that clients come back: an entry ends
- * if nobody reads it, and a stream is read when it begins.  Any thread. */
+ * A topic ends with its entry.  It also ends when what became of it was missed, and after a while, so
+ * that clients come back: an entry ends if nobody reads it, and a stream is read when it begins.  Any
+ * thread. */
 #ifndef HF_API_WAIT_TOPICS_H
 #define HF_API_WAIT_TOPICS_H
 

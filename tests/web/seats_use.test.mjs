@@ -163,6 +163,22 @@ describe('the seat map', { concurrency: 1 }, () => {
       await page.done();
     });
 
+    it('shows the small picture of the whole where no seat is behind it', async () => {
+      const { json: event } = await server.post('/v1/events', JSON.parse(fs.readFileSync('share/holdfast/theatre.json', 'utf8')));
+      const ids = (await server.read(`/v1/events/${event.id}/plan`)).sections.flatMap(({ rows }) => rows.flatMap(({ seats }) => seats.map(({ id }) => id)));
+      const page = await browser.page({ ...PHONE, viewport: { width: 390, height: 844 } });
+      await page.goto(urlOf(server, `/e/${event.id}`));
+      const picture = page.locator('holdfast-seats .overview');
+      await picture.waitFor();
+      const { x, y, width, height } = await picture.boundingBox();
+      const behind = await page.evaluate(([seats, box]) => seats.filter((id) => {
+        const at = document.querySelector('holdfast-seats').seatPosition(id);
+        return at.x > box.x && at.x < box.x + box.width && at.y > box.y && at.y < box.y + box.height;
+      }), [ids, { x, y, width, height }]);
+      assert.deepEqual(behind, []);
+      await page.done();
+    });
+
     it('zooms with two fingers', async () => {
       const page = await open(await theatre(), PHONE);
       const before = await seatAt(page, 'Stalls-A-1');

@@ -1,5 +1,5 @@
-// The whole plan as a small picture, with a frame around the part that is seen.  It is there while the map shows a part only.  A
-// click or a drag in it goes there.
+// The whole plan as a small picture, with a frame around the part that is seen.  It is there while the map shows a part only, in
+// the corner where it hid the fewest seats when it came.  A click or a drag in it goes there.
 //
 // The seats are those of a layer of its own (tiles.js): a frame copies a tile or two, and a seat that changes is drawn again alone.
 
@@ -10,6 +10,8 @@ import { View } from './view.js';
 const SIDE_PX = 132; // of its longer side, at most
 const PART = 0.3; // of the map's width, at most
 const ZOOMED = 1.15; // how many times larger than the whole the map has to be
+const EDGE_PX = 8; // from the edges of the map
+const CORNERS = ['left bottom', 'left top', 'right top', 'right bottom']; // the first of those that hide as few
 
 export class Overview {
   #layer = null;
@@ -54,13 +56,35 @@ export class Overview {
     this.canvas.style.height = `${whole.height}px`;
   }
 
+  // Chooses the corner for a map that is where `view` is, or goes there.  Below a wide map's right edge there are buttons.
+  #settle(view) {
+    const { width, height } = this.#whole;
+    const { x, y, scale } = view.goal?.to ?? view;
+    const { plan } = this.painter;
+    const nBehind = (corner) => {
+      const px = corner.startsWith('left') ? EDGE_PX : view.width - EDGE_PX - width;
+      const py = corner.endsWith('top') ? EDGE_PX : view.height - EDGE_PX - height;
+      const left = (px - view.width / 2) / scale + x, top = (py - view.height / 2) / scale + y;
+      const right = left + width / scale, bottom = top + height / scale;
+      let n = 0;
+      plan.spatial.forEachIn(left, top, right, bottom, (i) => {
+        if (plan.x[i] > left && plan.x[i] < right && plan.y[i] > top && plan.y[i] < bottom) n++;
+      });
+      return n;
+    };
+    const found = CORNERS.slice(0, view.isNarrow ? 4 : 3).map((corner) => ({ corner, n: nBehind(corner) }));
+    this.canvas.dataset.corner = found.reduce((least, each) => (each.n < least.n ? each : least)).corner;
+  }
+
   // Shows where `view` is; called in every frame.  A map that rests and does not change costs nothing.
   draw(view) {
     const isShown = view.scale > view.fitScale * ZOOMED && view.width > 0;
+    const comes = isShown && this.canvas.hidden;
     this.canvas.hidden = !isShown;
     const key = [view.x, view.y, view.scale, view.width, view.height].join();
     if (!isShown || key === this.#seen) return;
     if (!this.#layer) this.#open(view);
+    if (comes) this.#settle(view);
     this.#seen = key;
     const { theme, areas, ratio } = this.painter;
     const context = this.canvas.getContext('2d');

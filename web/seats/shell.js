@@ -45,9 +45,13 @@ const STYLE = `
 .map:focus-visible { outline: 3px solid var(--hf-focus); outline-offset: -3px; border-radius: 8px; }
 .map canvas { display: block; width: 100%; height: 100%; }
 .overview {
-  position: absolute; left: 8px; bottom: 8px; z-index: 2; cursor: pointer; touch-action: none;
+  position: absolute; z-index: 2; cursor: pointer; touch-action: none;
   background: var(--hf-surface); border: 1px solid var(--hf-taken); border-radius: 6px; box-shadow: 0 1px 6px rgb(0 0 0 / 25%);
 }
+.overview[data-corner^="left"] { left: 8px; }
+.overview[data-corner^="right"] { right: 8px; }
+.overview[data-corner$="top"] { top: 8px; }
+.overview[data-corner$="bottom"] { bottom: 8px; }
 .tip {
   position: absolute; left: 0; top: 0; z-index: 3; max-width: min(280px, 90%); padding: 6px 10px; pointer-events: none; overflow-wrap: anywhere;
   background: var(--hf-ink); color: var(--hf-surface); border-radius: 6px; font-size: 0.875rem; line-height: 1.35;

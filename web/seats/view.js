@@ -3,7 +3,7 @@
 const SEAT_WIDEST_PX = 56; // the diameter of a seat at the closest zoom
 const MOVE_MS = 220;
 const COVER_MAX = 1.6; // how many times larger than the whole a map begins that is to fill its frame
-const COVER_WIDTH_PX = 560; // a wider frame has room for everything
+const NARROW_PX = 560; // a wider frame has room for everything; as in shell.js
 const BEYOND_PX = 72; // how far a map that is zoomed moves beyond its edge, so that nothing stays below buttons
 
 export class View {
@@ -24,6 +24,7 @@ export class View {
   get fitScale() {
     return Math.min(this.width / (this.box.right - this.box.left), this.height / (this.box.bottom - this.box.top)) || 1;
   }
+  get isNarrow() { return this.width <= NARROW_PX; }
   get scaleMax() { return Math.max(SEAT_WIDEST_PX / (2 * this.radius), this.fitScale * 2); }
   get seatPx() { return 2 * this.radius * this.scale; }
 
@@ -49,7 +50,7 @@ export class View {
   #cover() {
     const { left, right, top, bottom } = this.box;
     const whole = Math.max(this.width / (right - left), this.height / (bottom - top));
-    const scale = this.width > COVER_WIDTH_PX ? this.fitScale : Math.min(whole, COVER_MAX * this.fitScale);
+    const scale = this.isNarrow ? Math.min(whole, COVER_MAX * this.fitScale) : this.fitScale;
     this.#set((left + right) / 2, (top + bottom) / 2, scale);
     this.isFresh = true;
   }

@@ -32,6 +32,13 @@ bool wait_wish_equal(const struct wait_wish *a, const struct wait_wish *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+struct wait_wish wait_wish_untyped(const struct wait_wish *wish)
+{
+    struct wait_wish untyped = *wish;
+    memset(untyped.types, 0, sizeof untyped.types);
+    return untyped;
+}
+
 bool wait_wish_is_sound(const struct wait_wish *wish, size_t n_sections, size_t n_categories,
                         size_t n_areas)
 {

@@ -67,6 +67,8 @@ struct wait_wish {
     uint16_t adjacent;         /* 0: may be split */
 };
 bool wait_wish_equal(const struct wait_wish *a, const struct wait_wish *b);
+/* The wish without its ticket types: what fits depends on nothing else of it. */
+struct wait_wish wait_wish_untyped(const struct wait_wish *wish);
 /* Does an event with so many sections, categories and areas have what the wish names, and may a hold
  * have as many places?  The row of an entry may be damaged. */
 bool wait_wish_is_sound(const struct wait_wish *wish, size_t n_sections, size_t n_categories,

@@ -130,13 +130,13 @@ static int64_t offer_ttl(const struct decision *d, const struct event *e)
     return min64(ttl_ms, share_ms > least_ms ? share_ms : least_ms);
 }
 
-/* The wish's types as runs; returns how many there are. */
-static uint32_t wish_types(const struct wait_wish *wish, struct type_run runs[TYPES_MAX])
+/* The types that the entry names as runs; returns how many there are. */
+static uint32_t type_runs(const struct wait_entry *x, struct type_run runs[TYPES_MAX])
 {
     uint32_t n = 0;
-    for (uint32_t type = 0; type < TYPES_MAX; type++)
-        if (wish->types[type])
-            runs[n++] = (struct type_run){.n = wish->types[type], .type = type};
+    for (uint32_t type = 0; x->types && type < TYPES_MAX; type++)
+        if (x->types->places[type])
+            runs[n++] = (struct type_run){.n = x->types->places[type], .type = type};
     return n;
 }
 
@@ -148,7 +148,7 @@ static void offer(struct decision *d, struct event *e, struct wait_entry *x, con
     struct type_run types[TYPES_MAX];
     const char *actor = d->actor;
     struct hold_create op = {.types = types,
-                             .n_types = wish_types(wish, types),
+                             .n_types = type_runs(x, types),
                              .ttl_ms = offer_ttl(d, e),
                              .client = x->client,
                              .wait = x->key,

@@ -123,7 +123,8 @@ static struct fair_entry *add_entry(struct fair *f, int64_t key, const struct wa
         return NULL;
     struct fair_entry *x = hf_alloc(sizeof *x);
     x->key = key;
-    x->queue = queue_of(f, wish);
+    struct wait_wish untyped = wait_wish_untyped(wish);
+    x->queue = queue_of(f, &untyped);
     table_add(&f->entries, &x->node, hash_int((uint64_t)key));
     return x;
 }

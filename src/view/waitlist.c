@@ -67,6 +67,7 @@ void waitlist_free(struct waitlist *w)
     for (struct table_node *x = table_first(&w->queues); x; x = table_after(&w->queues, x))
         heap_close(&((struct wait_queue *)x)->turns);
     table_free_items(&w->queues);
+    table_free_items(&w->types);
     table_free_items(&w->entries);
     heap_close(&w->open);
     heap_close(&w->due);
@@ -80,21 +81,42 @@ size_t waitlist_memory(const struct waitlist *w)
 {
     /* An entry with the allocator's share, its bucket, and its places in two heaps. */
     size_t of_entry = sizeof(struct wait_entry) + 16 + 8 + 2 * 16;
-    return w ? sizeof *w + w->entries.n * of_entry + w->queues.n * sizeof(struct wait_queue) : 0;
+    return w ? sizeof *w + w->entries.n * of_entry + w->queues.n * sizeof(struct wait_queue) +
+                   w->types.n * sizeof(struct wait_types)
+             : 0;
 }
 
 /* ---- queues ---- */
 
 static struct wait_queue *queue_of(struct waitlist *w, const struct wait_wish *wish)
 {
-    uint64_t hash = hash_keyed(wish, sizeof *wish);
+    struct wait_wish untyped = wait_wish_untyped(wish);
+    uint64_t hash = hash_keyed(&untyped, sizeof untyped);
     for (struct table_node *x = table_chain(&w->queues, hash); x; x = x->next)
-        if (wait_wish_equal(&((struct wait_queue *)x)->wish, wish))
+        if (wait_wish_equal(&((struct wait_queue *)x)->wish, &untyped))
             return (struct wait_queue *)x;
     struct wait_queue *q = hf_alloc(sizeof *q);
-    q->wish = *wish;
+    q->wish = untyped;
     table_add(&w->queues, &q->node, hash);
     return q;
+}
+
+static struct wait_types *types_of(struct waitlist *w, const struct wait_wish *wish)
+{
+    static const uint16_t none[TYPES_MAX];
+    if (memcmp(wish->types, none, sizeof none) == 0)
+        return NULL;
+    uint64_t hash = hash_keyed(wish->types, sizeof wish->types);
+    struct wait_types *t = (struct wait_types *)table_chain(&w->types, hash);
+    while (t && memcmp(t->places, wish->types, sizeof t->places) != 0)
+        t = (struct wait_types *)t->node.next;
+    if (!t) {
+        t = hf_alloc(sizeof *t);
+        memcpy(t->places, wish->types, sizeof t->places);
+        table_add(&w->types, &t->node, hash);
+    }
+    t->n++;
+    return t;
 }
 
 struct wait_entry *wait_queue_first(const struct wait_queue *q)
@@ -195,6 +217,7 @@ struct wait_entry *waitlist_add(struct event *e, const struct wait_row *row, uin
     x->status = (uint8_t)row->status;
     x->queue = queue_of(w, &row->wish);
     x->queue->n++;
+    x->types = types_of(w, &row->wish);
     table_add(&w->entries, &x->node, hash_int((uint64_t)x->key));
     w->last_number = row->number > w->last_number ? row->number : w->last_number;
     enter(e, x);
@@ -219,9 +242,14 @@ void waitlist_remove(struct event *e, struct wait_entry *x)
 {
     struct waitlist *w = e->waitlist;
     struct wait_queue *q = x->queue;
+    struct wait_types *types = x->types;
     leave(e, x);
     table_remove(&w->entries, &x->node);
     free(x);
+    if (types && --types->n == 0) {
+        table_remove(&w->types, &types->node);
+        free(types);
+    }
     if (--q->n)
         return;
     heap_remove(&w->open, &q->open);

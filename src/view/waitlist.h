@@ -1,8 +1,8 @@
 /* The waiting list of one event, as the event's worker has decided it: its live entries, in one
  * queue for each wish.  Part of the view; only the worker's thread calls these.
  *
- * All entries of a queue want the same, so if the first of them finds nothing that fits, no other
- * does: the queue is shut.  A place that becomes free opens the queues that it can serve, and other
+ * All entries of a queue want the same, but for ticket types, so if the first of them finds nothing
+ * that fits, no other does: the queue is shut.  A place that becomes free opens the queues that it can serve, and other
  * terms open all.  The rules try the first entries of the open queues in the order of their ranks
  * (rules/decide_wait.h), and shut a queue that finds nothing.
  *
@@ -29,7 +29,14 @@ struct wait_queue {
     struct heap_node open;  /* in waitlist.open, by the rank of its first entry; not in it: shut */
     struct heap turns;      /* its entries that wait, by rank */
     uint32_t n;             /* entries that have this wish, those that were offered a hold too */
-    struct wait_wish wish;
+    struct wait_wish wish;  /* untyped */
+};
+
+/* Ticket types that entries name. */
+struct wait_types {
+    struct table_node node; /* in waitlist.types */
+    uint32_t n;             /* entries that name these */
+    uint16_t places[TYPES_MAX];
 };
 
 struct wait_entry {
@@ -37,6 +44,7 @@ struct wait_entry {
     struct heap_node turn;  /* in its queue while it waits */
     struct heap_node due;   /* in waitlist.due while it waits: when it ends by itself */
     struct wait_queue *queue;
+    struct wait_types *types; /* NULL: all places are of the first */
     int64_t key, number, rank, until, read_at, last_seq;
     int64_t hold; /* that it is offered; 0: none */
     uint64_t client, owner;
@@ -54,7 +62,7 @@ struct freed_places {
 struct waitlist {
     struct event *event;
     struct table entries; /* live ones, and those that the batch has ended */
-    struct table queues;
+    struct table queues, types;
     struct heap open, due;
     VEC(struct freed_places) freed; /* since the queues were last opened for them */
     bool frees_all;                 /* every queue is to be opened */

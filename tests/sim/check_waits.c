@@ -140,7 +140,10 @@ static void check_entry(const struct sim_ledger *ledger, const struct view *v,
     assert_int_equal(x->pending, 0);
     assert_int_equal(x->turn.place != 0, waits);
     assert_int_equal(x->due.place != 0, waits);
-    assert_true(wait_wish_equal(&x->queue->wish, &row->wish));
+    struct wait_wish wish = x->queue->wish;
+    if (x->types)
+        memcpy(wish.types, x->types->places, sizeof wish.types);
+    assert_true(wait_wish_equal(&wish, &row->wish));
     if (waits) {
         assert_int_equal(x->turn.key, x->rank);
         assert_int_equal(x->due.key, waitlist_entry_due(e, x));
@@ -152,7 +155,12 @@ static void check_entry(const struct sim_ledger *ledger, const struct view *v,
 /* An open queue stands in the order of its first entry. */
 static void check_queues(const struct waitlist *w)
 {
-    size_t n = 0;
+    size_t n = 0, n_typed = 0;
+    for (struct table_node *x = table_first(&w->types); x; x = table_after(&w->types, x)) {
+        assert_true(((const struct wait_types *)x)->n > 0);
+        n_typed += ((const struct wait_types *)x)->n;
+    }
+    assert_true(n_typed <= w->entries.n);
     for (struct table_node *x = table_first(&w->queues); x; x = table_after(&w->queues, x)) {
         const struct wait_queue *q = (const struct wait_queue *)x;
         n += q->n;

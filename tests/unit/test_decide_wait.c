@@ -741,10 +741,14 @@ static void offers_have_the_ticket_types_of_the_wish(void **state)
     ask_wait(&a, hall, 3);
     ask_type(&a, "child", 2);
     ask_type(&a, "full", 1);
-    struct id three = join_ask(&a);
+    struct id three = join_ask(&a), plain = join(3);
+    assert_int_equal(hall->waitlist->queues.n, 1); /* what fits does not depend on ticket types */
     release(&rows[0]);
     struct grant offer = offer_of(&three);
     assert_int_equal(paper_hold(&paper, offer.id.key)->amount, 2500 + 2 * 100);
+    release(&rows[1]);
+    offer = offer_of(&plain);
+    assert_int_equal(paper_hold(&paper, offer.id.key)->amount, 3 * 2500);
     ask_wait(&a, hall, 2);
     ask_type(&a, "senior", 1);
     assert_int_equal(run(&a), VERDICT_NO_SUCH_TYPE);

@@ -13,6 +13,7 @@ const EVENT_MS = 5000;
 function facts({ t, format, rates, revenues }, event) {
   const { cancellation } = event;
   const perMinute = rates.perMinute(event);
+  const money = (amount) => (amount === null ? '–' : format.money(amount, event.currency)); // what is not known yet keeps its place
   return [
     fact(t('status'), t(`eventStatus.${event.status}`)),
     event.venue && fact(t('venue'), event.venue),
@@ -20,9 +21,8 @@ function facts({ t, format, rates, revenues }, event) {
     ...['available', 'held', 'booked', 'blocked'].map((name) => fact(t(name), format.number(event[name]))),
     fact(t('soldShare'), format.unit(event.capacity ? event.booked / event.capacity : 0, 'percent')),
     fact(t('soldPerMinute'), perMinute === null ? '–' : format.tenths(perMinute)),
-    fact(t('revenue'), revenues.net(event) === null ? '–' : format.money(revenues.net(event), event.currency)),
-    ...revenues.types(event).map(({ type: id, amount }) => fact(
-      t('revenueOfType', { type: event.types?.find((type) => type.id === id)?.name ?? id }), format.money(amount, event.currency))),
+    fact(t('revenue'), money(revenues.net(event))),
+    ...(event.types ?? []).map(({ id, name }) => fact(t('revenueOfType', { type: name }), money(revenues.ofType(event, id)))),
     cancellation && fact(t('cancellation'), t('cancellationText', cancellation)),
   ].filter(Boolean);
 }

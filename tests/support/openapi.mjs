@@ -34,8 +34,15 @@ function close(node) {
 
 function rewriteRefs(node) {
   if (!isObject(node)) return;
-  if (typeof node.$ref === 'string') node.$ref = node.$ref.replace('#/components/schemas/', 'components#/$defs/');
+  if (typeof node.$ref === 'string') node.$ref = node.$ref.replace(/^#/, '#/api');
   Object.values(node).forEach(rewriteRefs);
+}
+
+// Calls `visit(node, pointer)` for every object of a document.
+function walk(node, visit, pointer = '') {
+  if (!isObject(node)) return;
+  visit(node, pointer);
+  for (const [key, each] of Object.entries(node)) walk(each, visit, `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`);
 }
 
 export class Document {
@@ -57,10 +64,15 @@ export class Document {
     }
     this.ajv = new Ajv({ strict: true, strictTypes: false, strictRequired: false, allErrors: true });
     addFormats(this.ajv);
-    const schemas = structuredClone(this.api.components.schemas);
-    close(schemas);
-    rewriteRefs(schemas);
-    this.ajv.addSchema({ $id: 'components', $defs: schemas });
+    // One schema of all: ajv compiles what is referred to once for each schema that it is given.
+    const all = structuredClone(this.api);
+    close(all);
+    rewriteRefs(all);
+    this.ajv.addVocabulary(['api']);
+    this.ajv.addSchema({ $id: 'document', api: all });
+    this.ajv.validateSchema({ $defs: all.components.schemas }, true);
+    this.pointers = new Map();
+    walk(this.api, (node, pointer) => this.pointers.set(node, pointer));
     this.compiled = new Map();
     this.seen = new Set(); // `operationId status`, and `operationId event` of streams
   }
@@ -98,11 +110,12 @@ export class Document {
 
   // Compiles a schema of the document to a function that returns what is wrong with a value, or null.
   validator(schema) {
+    if (Object.keys(schema).join() === '$ref') return this.validator(this.resolveSchema(schema));
     if (!this.compiled.has(schema)) {
-      const own = { wrapped: structuredClone(schema) };
-      close(own);
-      rewriteRefs(own);
-      const validate = this.ajv.compile(own.wrapped);
+      const pointer = this.pointers.get(schema);
+      assert.notEqual(pointer, undefined, 'a schema of another document');
+      this.ajv.validateSchema(schema, true);
+      const validate = this.ajv.getSchema(`document#/api${encodeURI(pointer)}`);
       this.compiled.set(schema, (value) => (validate(value) ? null : this.ajv.errorsText(validate.errors)));
     }
     return this.compiled.get(schema);

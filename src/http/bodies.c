@@ -8,6 +8,8 @@
 #include "base/pin.h"
 #include "http/request.h"
 
+#define HASHED_LEN (BODIES_LEN_MIN / 2) /* at each end of a body */
+
 struct shared_body {
     struct bodies *table;
     struct shared_body **slot; /* where it can be found, unless another one has taken its place */
@@ -36,10 +38,20 @@ static bool are_equal(const struct buf *a, const struct buf *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
+/* The number of the slot of a body, by its length, its beginning and its end, since bodies may have
+ * megabytes.  Bodies that differ elsewhere only share a slot. */
+static size_t slot_of(const struct buf *body)
+{
+    uint64_t hash = hash_more(HASH_START, &body->len, sizeof body->len);
+    hash = hash_more(hash, body->data, HASHED_LEN);
+    hash = hash_more(hash, body->data + body->len - HASHED_LEN, HASHED_LEN);
+    return hash_finish(hash) % BODIES_SLOTS;
+}
+
 void bodies_share(struct bodies *b, struct request *r)
 {
     struct answer *a = &r->answer;
-    struct shared_body **slot = &b->slots[hash_bytes(r->out.data, r->out.len) % BODIES_SLOTS];
+    struct shared_body **slot = &b->slots[slot_of(&r->out)];
     lock_take(&b->lock);
     struct shared_body *body = *slot;
     if (body && are_equal(&body->bytes, &r->out)) {

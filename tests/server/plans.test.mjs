@@ -421,17 +421,18 @@ describe('events without a plan', () => {
 
   // Seats stand apart, inside the plan, and rows as long as theatres have none without an aisle have one.
   function assertDrawable(plan, aisleFrom = 0) {
-    const seats = seatsOf(plan);
     const cells = new Map(); // seats by their place in a grid as wide as a seat
-    for (const { id, x, y, radius = 10 } of seats) {
+    const cellAt = (x, y) => Math.floor(x / 20) * 100_000 + Math.floor(y / 20);
+    for (const seat of plan.sections.flatMap(({ rows }) => rows.flatMap(({ seats }) => seats))) {
+      const { id, x, y, radius = 10 } = seat;
       assert.ok(x >= radius && x <= plan.size.width - radius && y >= radius && y <= plan.size.height - radius, `${id} at ${x}, ${y} is outside`);
-      for (let i = -1; i <= 1; i++) {
-        for (let j = -1; j <= 1; j++) {
-          const near = cells.get(`${Math.floor(x / 20) + i} ${Math.floor(y / 20) + j}`);
+      for (let i = -20; i <= 20; i += 20) {
+        for (let j = -20; j <= 20; j += 20) {
+          const near = cells.get(cellAt(x + i, y + j));
           if (near) assert.ok(Math.hypot(near.x - x, near.y - y) >= 19.9, `${id} and ${near.id} overlap`);
         }
       }
-      cells.set(`${Math.floor(x / 20)} ${Math.floor(y / 20)}`, { id, x, y });
+      cells.set(cellAt(x, y), seat);
     }
     assert.ok(Number.isFinite(plan.focus.x) && Number.isFinite(plan.focus.y));
     if (!aisleFrom) return;

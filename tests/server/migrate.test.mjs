@@ -21,7 +21,11 @@ const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../
 const ALL = [3, 4, 5, 6, 7, 8, 10, 11, 12];
 // Version 3 takes every step to the present.  What each version stored is alike on both databases, so on PostgreSQL only
 // `make soak` takes those in between.
-const VERSIONS = backend === 'sqlite' || process.env.HF_SOAK === '1' ? ALL : [3, 8, 12];
+const FEW = [3, 8, 12];
+const VERSIONS = backend === 'sqlite' || process.env.HF_SOAK === '1' ? ALL : FEW;
+// What becomes of a ledger once it is of the present version is alike, whatever it was, so those in between are restarted,
+// and audited, once instead of twice.
+const inFull = (version) => process.env.HF_SOAK === '1' || FEW.includes(version);
 const NEVER = '9999-12-31T23:59:59.999Z';
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
@@ -109,7 +113,7 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     await assertAnswers();
     assertVerified(ledgerOf(place));
     checkLedger(ledgerOf(place));
-    await server.restart();
+    if (inFull(version)) await server.restart();
     await server.kill9(); // what a clean end would have left undone shows, too
     await server.launch();
     await assertAnswers();
@@ -195,10 +199,12 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
       assert.deepEqual((await server.read(`/v1/audit?hold=${id}`)).data, whole.filter((row) => row.hold === id));
     }
     await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
-    await server.restart();
-    await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
-    assertVerified(ledgerOf(place));
-    checkLedger(ledgerOf(place));
+    if (inFull(version)) {
+      await server.restart();
+      await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
+      assertVerified(ledgerOf(place));
+      checkLedger(ledgerOf(place));
+    }
     // Finished holds leave with their rows, which are entries of one row each if schema version 3 wrote them.
     const listed = async (id) => (await server.read(`/v1/holds?event=${id}&limit=100`)).data;
     const isFinished = (one) => ['released', 'expired'].includes(one.status) && !one.booking;

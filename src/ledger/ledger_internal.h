@@ -23,6 +23,7 @@ struct ledger {
 
 extern const char *const ledger_migrations[];
 extern const int ledger_migrations_len;
+extern const char *const ledger_schema;
 
 /* ---- statements.c: running statements ---- */
 

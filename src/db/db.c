@@ -116,6 +116,15 @@ static enum hf_status migrate_to(const struct migration *m, int version, const c
     return migration_end(db, status, err);
 }
 
+/* As migrate_to, for a database that has no version yet; another one is left as it is. */
+static enum hf_status create_at(const struct migration *m, int version, const char *sql,
+                                struct hf_err *err)
+{
+    int64_t before = 0;
+    enum hf_status status = version_read(m, &before, err);
+    return status == HF_OK && before == 0 ? migrate_to(m, version, sql, err) : status;
+}
+
 /* Reads the version if the table of versions exists, without creating it: on a server, a user who
  * may use the tables need not have the right to create them. */
 static enum hf_status look_first(struct migration *m, const struct version_statements *versions)
@@ -129,7 +138,7 @@ static enum hf_status look_first(struct migration *m, const struct version_state
 
 static enum hf_status migrate(struct db *db, const struct version_statements *versions,
                               const char *part, const char *const *migrations, int n,
-                              struct hf_err *err)
+                              const char *whole, struct hf_err *err)
 {
     struct migration m = {.db = db, .part = part};
     int64_t version;
@@ -138,6 +147,7 @@ static enum hf_status migrate(struct db *db, const struct version_statements *ve
          (status = create_versions(db, versions->create, err)) != HF_OK) ||
         (!m.read && (status = db->driver->prepare(db, versions->read, &m.read, err)) != HF_OK) ||
         (status = db->driver->prepare(db, versions->insert, &m.insert, err)) != HF_OK ||
+        (whole && (status = create_at(&m, n, whole, err)) != HF_OK) ||
         (status = version_read(&m, &version, err)) != HF_OK)
         return status;
     if (version > n)
@@ -168,11 +178,18 @@ enum hf_status db_schema_version(struct db *db, int64_t *ret_version, struct hf_
 
 enum hf_status db_migrate(struct db *db, const char *const *migrations, int n, struct hf_err *err)
 {
-    return migrate(db, &main_versions, "", migrations, n, err);
+    return migrate(db, &main_versions, "", migrations, n, NULL, err);
+}
+
+enum hf_status db_create(struct db *db, const char *whole, const char *const *migrations, int n,
+                         struct hf_err *err)
+{
+    return migrate(db, &main_versions, "", migrations, n, db->driver->many_writers ? NULL : whole,
+                   err);
 }
 
 enum hf_status db_migrate_part(struct db *db, const char *part, const char *const *migrations,
                                int n, struct hf_err *err)
 {
-    return migrate(db, &part_versions, part, migrations, n, err);
+    return migrate(db, &part_versions, part, migrations, n, NULL, err);
 }

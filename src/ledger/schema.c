@@ -250,9 +250,10 @@ const char *const ledger_migrations[] = {
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;
 
-/* What all migrations together make of an empty database, as one script.  It is changed with each
- * migration that is added: schema_check.c compares every ledger with it, so none opens if the two
- * differ. */
+/* What all migrations together make of an empty database, as one script: a new SQLite ledger is
+ * made of it.  It is changed with each migration that is added: schema_check.c compares every
+ * ledger with it, so none that migrations have made opens if the two differ
+ * (tests/server/migrate). */
 const char *const ledger_schema =
     "CREATE TABLE events (event {key}, secret {bytes} NOT NULL, name text NOT NULL, "
     "  currency text NOT NULL, status bigint NOT NULL, hold_ttl_ms bigint NOT NULL, "
@@ -268,6 +269,7 @@ const char *const ledger_schema =
     "  wait_paused bigint NOT NULL DEFAULT 0);"
     "CREATE TABLE event_clock (event {key}, seq bigint NOT NULL, fence bigint NOT NULL, "
     "  now bigint NOT NULL);"
+    "INSERT INTO event_clock (event, seq, fence, now) VALUES (0, 0, 0, 0);"
     "CREATE TABLE sections (event bigint NOT NULL, section bigint NOT NULL, name text NOT NULL, "
     "  tier text, price bigint NOT NULL, listed bigint NOT NULL, layout text, "
     "  PRIMARY KEY (event, section)) {clustered};"
@@ -336,6 +338,7 @@ const char *const ledger_schema =
     "  created_at bigint NOT NULL, received_at bigint NOT NULL);"
     "CREATE INDEX payment_events_age ON payment_events (received_at);"
     "CREATE TABLE provider_budget (budget {key}, second bigint NOT NULL, used bigint NOT NULL);"
+    "INSERT INTO provider_budget (budget, second, used) VALUES (1, 0, 0);"
     "CREATE TABLE categories (event bigint NOT NULL, category bigint NOT NULL, "
     "  name text NOT NULL, price bigint NOT NULL, PRIMARY KEY (event, category)) {clustered};"
     "CREATE TABLE venues (event bigint NOT NULL, part bigint NOT NULL, data {bytes} NOT NULL, "

@@ -573,6 +573,35 @@ static void an_old_file_gets_what_it_lacks_and_keeps_its_rows(void **state)
     assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM m2"), 2);
 }
 
+/* On a server, where each version is cheap, it gets them one by one. */
+static void a_fresh_file_may_get_the_newest_version_at_once(void **state)
+{
+    (void)state;
+    const char *const whole =
+        "CREATE TABLE m (k {key}, v text); INSERT INTO m (k) VALUES (1);"
+        "CREATE TABLE m2 (k {key}); INSERT INTO m2 (k) VALUES (1); CREATE TABLE at_once (k {key});";
+    struct hf_err err = {0};
+    for (int i = 0; i < 2; i++) {
+        ok(db_create(lab.db, whole, versions, 3, &err), &err);
+        assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM m2"), 1);
+        assert_int_equal(number(lab.db, "SELECT MAX(version) FROM schema_version"), 3);
+        assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM schema_version"),
+                         on_postgres ? 3 : 1);
+        if (!on_postgres)
+            assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM at_once"), 0);
+    }
+}
+
+static void an_old_file_gets_what_it_lacks_though_there_is_a_script_of_all(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    ok(db_migrate(lab.db, versions, 1, &err), &err);
+    script("INSERT INTO m (k) VALUES (2)");
+    ok(db_create(lab.db, "SELEKT", versions, 3, &err), &err);
+    assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM m2"), 2);
+}
+
 static void a_file_newer_than_the_program_is_refused(void **state)
 {
     (void)state;
@@ -773,6 +802,8 @@ int main(void)
         claim(a_fresh_file_gets_every_version),
         claim(an_old_file_gets_what_it_lacks_and_keeps_its_rows),
         claim(a_file_newer_than_the_program_is_refused),
+        claim(a_fresh_file_may_get_the_newest_version_at_once),
+        claim(an_old_file_gets_what_it_lacks_though_there_is_a_script_of_all),
         claim(a_migration_that_fails_leaves_the_version_before_it),
         claim(a_second_writer_is_refused_and_told_the_process_id),
         claim(the_lock_of_a_dead_server_does_not_count),
@@ -792,6 +823,8 @@ int main(void)
         claim(a_fresh_file_gets_every_version),
         claim(an_old_file_gets_what_it_lacks_and_keeps_its_rows),
         claim(a_file_newer_than_the_program_is_refused),
+        claim(a_fresh_file_may_get_the_newest_version_at_once),
+        claim(an_old_file_gets_what_it_lacks_though_there_is_a_script_of_all),
         claim(a_migration_that_fails_leaves_the_version_before_it),
     };
     int failed = cmocka_run_group_tests_name("db", tests, NULL, NULL);

@@ -100,6 +100,7 @@ describe('the waiting list of the buyer’s page', { concurrency: 2 }, () => {
     const next = await join(event, { best_available: { quantity: 2 } });
     await release(pair);
     await waiter.giveBack.waitFor();
+    assertOk(await server.patch(`/v1/events/${event.id}`, { waitlist: { offer_ttl_ms: 600_000 } })); // the offers of the others
     await page.getByRole('heading', { name: 'Your time is up' }).waitFor();
     await page.getByText('You are no longer on the waiting list.').waitFor();
     await page.getByText('S, row A, seat 1 and S, row A, seat 2 are no longer free.').waitFor();

@@ -23,6 +23,7 @@ const { chromium } = createRequire(import.meta.url)('playwright-core');
 const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium-headless-shell')).find((file) => fs.existsSync(file));
 const AXE = new URL('../node_modules/axe-core/axe.min.js', import.meta.url);
 const WAIT_MS = 60_000; // far beyond what a busy machine needs
+const DESK = { width: 1280, height: 900 };
 
 // A small telephone, as wide as pages have to support.
 export const PHONE = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
@@ -40,11 +41,11 @@ export async function openBrowser({ args = [] } = {}) {
     browser,
     // A person, whose tabs share storage.  Options are Playwright's, and `once`, for a test that changes what cannot be changed
     // back: the clock of a page, or the scripts that run before its own.
-    async person({ once = false, ...options } = {}) {
-      const key = JSON.stringify(options);
-      if (!once && idle.get(key)?.length > 0) return idle.get(key).pop();
-      const context = await browser.newContext({ locale: 'en-US', timezoneId: 'UTC', viewport: { width: 1280, height: 900 }, ...options });
-      const person = new Person(context, async () => {
+    async person({ once = false, viewport = DESK, colorScheme = 'light', reducedMotion = 'no-preference', ...options } = {}) {
+      const key = JSON.stringify(options), look = { viewport, colorScheme, reducedMotion };
+      if (!once && idle.get(key)?.length > 0) return Object.assign(idle.get(key).pop(), { look });
+      const context = await browser.newContext({ locale: 'en-US', timezoneId: 'UTC', ...look, ...options });
+      const person = new Person(context, look, async () => {
         if (once || !await person.clear().then(() => true, () => false)) return context.close();
         return idle.set(key, [...idle.get(key) ?? [], person]);
       });
@@ -63,8 +64,9 @@ class Person {
   #tabs = [];
   #isFirstTaken = false;
 
-  constructor(context, done) {
+  constructor(context, look, done) {
     this.context = context;
+    this.look = look; // what the windows of a person who is used again change to
     this.done = done;
     context.setDefaultTimeout(WAIT_MS);
   }
@@ -72,7 +74,10 @@ class Person {
   async tab() {
     if (this.#tabs.length === 0 || this.#isFirstTaken) this.#tabs.push(watch(await this.context.newPage()));
     this.#isFirstTaken = true;
-    return this.#tabs.at(-1);
+    const tab = this.#tabs.at(-1), { viewport, ...media } = this.look;
+    await tab.setViewportSize(viewport);
+    await tab.emulateMedia(media);
+    return tab;
   }
 
   // Leaves one tab, with an empty page in it, and nothing stored by any site that was visited.
@@ -86,10 +91,19 @@ class Person {
     await first.mouse.move(0, 0);
     if (origins.size === 1 && await first.empty?.()) {
       await first.evaluate(() => { localStorage.clear(); sessionStorage.clear(); scrollTo(0, 0); });
-    } else await this.#leave(first, origins);
+    } else if (!await this.#blank(first, origins)) await this.#leave(first, origins);
     forget(first);
     this.#tabs = [first];
     this.#isFirstTaken = false;
+  }
+
+  // Shows an empty document of the only origin that was visited, which makes the document that was shown end and asks nobody
+  // for anything; resolves to whether it could.
+  async #blank(first, [origin, ...others]) {
+    if (others.length > 0 || new URL(first.url()).origin !== origin) return false;
+    await Promise.all([first.waitForURL('about:blank'), first.evaluate(() => { window.location.replace('about:blank'); })]);
+    await first.evaluate(() => { localStorage.clear(); sessionStorage.clear(); });
+    return true;
   }
 
   async #leave(first, origins) {

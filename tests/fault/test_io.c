@@ -507,7 +507,7 @@ static void sweep(enum fault_call call, int code, bool forever, int step)
 
 #define SWEEPS(X)                                                                                  \
     X(any_write_may_find_the_disk_full, FAULT_WRITE, SQLITE_FULL, false, 3)                        \
-    X(any_write_may_fail, FAULT_WRITE, SQLITE_IOERR_WRITE, false, 7)                               \
+    X(any_write_may_fail, FAULT_WRITE, SQLITE_IOERR_WRITE, false, 4)                               \
     X(any_sync_may_fail, FAULT_SYNC, SQLITE_IOERR_FSYNC, false, 1)                                 \
     X(any_read_may_fail, FAULT_READ, SQLITE_IOERR_READ, false, 5)                                  \
     X(any_truncate_may_fail, FAULT_TRUNCATE, SQLITE_IOERR_TRUNCATE, false, 1)                      \
@@ -515,7 +515,7 @@ static void sweep(enum fault_call call, int code, bool forever, int step)
     X(any_map_of_shared_memory_may_fail, FAULT_SHM_MAP, SQLITE_IOERR_SHMMAP, false, 1)             \
     X(any_lock_of_shared_memory_may_fail, FAULT_SHM_LOCK, SQLITE_IOERR_SHMLOCK, false, 9)          \
     X(the_disk_may_be_full_from_any_write_on, FAULT_WRITE, SQLITE_FULL, true, 3)                   \
-    X(the_disk_may_be_broken_from_any_write_on, FAULT_WRITE, SQLITE_IOERR_WRITE, true, 7)          \
+    X(the_disk_may_be_broken_from_any_write_on, FAULT_WRITE, SQLITE_IOERR_WRITE, true, 4)          \
     X(the_disk_may_be_unreadable_from_any_read_on, FAULT_READ, SQLITE_IOERR_READ, true, 7)
 
 #define SWEEP_TEST(claim, call, code, forever, step)                                               \

@@ -350,8 +350,8 @@ static inline const void *db_column_data(struct db_stmt *s, int c, size_t *ret_l
  * in a transaction of its own. */
 HF_MUST_USE enum hf_status db_migrate(struct db *db, const char *const *migrations, int n,
                                       struct hf_err *err);
-/* The same, but `whole` makes version n at once of a SQLite database that has none: each column
- * that a migration adds has SQLite read the whole schema again. */
+/* The same, but `whole`, if it is not NULL, makes version n at once of a SQLite database that has
+ * none: each column that a migration adds has SQLite read the whole schema again. */
 HF_MUST_USE enum hf_status db_create(struct db *db, const char *whole,
                                      const char *const *migrations, int n, struct hf_err *err);
 /* Reads the version of the data's schema; 0 if there is none. */

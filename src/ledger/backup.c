@@ -94,7 +94,7 @@ static enum hf_status check_version(struct db *db, struct hf_err *err)
 static enum hf_status fill_file(struct db *from, int64_t version, struct db *file,
                                 struct hf_err *err)
 {
-    enum hf_status status = db_migrate(file, ledger_migrations, (int)version, err);
+    enum hf_status status = ledger_migrate(file, (int)version, err);
     if (status == HF_OK)
         status = file->driver->begin(file, err);
     if (status == HF_OK)

@@ -23,7 +23,8 @@ struct ledger {
 
 extern const char *const ledger_migrations[];
 extern const int ledger_migrations_len;
-extern const char *const ledger_schema;
+/* Brings a database to that version of the schema. */
+HF_MUST_USE enum hf_status ledger_migrate(struct db *db, int version, struct hf_err *err);
 
 /* ---- statements.c: running statements ---- */
 

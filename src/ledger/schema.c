@@ -254,7 +254,7 @@ const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migr
  * made of it.  It is changed with each migration that is added: schema_check.c compares every
  * ledger with it, so none that migrations have made opens if the two differ
  * (tests/server/migrate). */
-const char *const ledger_schema =
+static const char *const whole =
     "CREATE TABLE events (event {key}, secret {bytes} NOT NULL, name text NOT NULL, "
     "  currency text NOT NULL, status bigint NOT NULL, hold_ttl_ms bigint NOT NULL, "
     "  hold_max_ms bigint NOT NULL, max_per_hold bigint NOT NULL, created_at bigint NOT NULL, "
@@ -355,3 +355,9 @@ const char *const ledger_schema =
     "  wish text NOT NULL);"
     "CREATE INDEX waitlist_live ON waitlist (status, event, rank) WHERE ended_at = 0;"
     "CREATE INDEX waitlist_owner ON waitlist (owner, entry) WHERE owner IS NOT NULL;";
+
+enum hf_status ledger_migrate(struct db *db, int version, struct hf_err *err)
+{
+    return db_create(db, version == ledger_migrations_len ? whole : NULL, ledger_migrations,
+                     version, err);
+}

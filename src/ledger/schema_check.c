@@ -94,8 +94,7 @@ struct reference {
 };
 
 /* Those of this program's own version, by db_driver.many_writers.  A process keeps what it made;
- * whichever thread is first.  They are made of ledger_schema: with each column that a migration
- * adds, SQLite reads the whole schema again, which takes several times as long. */
+ * whichever thread is first. */
 static struct reference *_Atomic kept[2];
 
 static void reference_free(struct reference *r)
@@ -193,8 +192,7 @@ static enum hf_status make_reference(bool of_server, const struct clock *clock, 
     struct db *db = NULL;
     enum hf_status status = db_open(REFERENCE_URL, &(struct db_options){.clock = clock}, &db, err);
     if (status == HF_OK)
-        status = version == ledger_migrations_len ? db_migrate(db, &ledger_schema, 1, err)
-                                                  : db_migrate(db, ledger_migrations, version, err);
+        status = ledger_migrate(db, version, err);
     if (status == HF_OK)
         status = each_object(db, of_server ? POSTGRES_EXPECTED : SQLITE_OBJECTS, NULL, 1,
                              on_reference, r, err);

@@ -42,7 +42,7 @@ static enum hf_status prepare_schema(struct ledger *l, const struct db_options *
                             (status = check_file(l, err)) != HF_OK))
         return status;
     if (options->writer)
-        status = db_create(l->db, ledger_schema, ledger_migrations, ledger_migrations_len, err);
+        status = ledger_migrate(l->db, ledger_migrations_len, err);
     if (status == HF_OK)
         status = ledger_read_int(l, ST_CLOCK_MAX, &newest, err);
     if (status == HF_OK)

@@ -3,6 +3,7 @@
 
 #include "support/lock.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -200,22 +201,34 @@ size_t waiters_of(struct hf_locks *locks, const char *name) { return count_of(lo
 /* ---- claims about moments ---- */
 
 #define WATCH_MS 5
+#define WATCHED_CPUS_MAX 16
+
+/* One thread for each processor, since one processor may stand still while others go on. */
+static struct cpu_watch {
+    pthread_t thread;
+    size_t cpu;
+    _Atomic int64_t longest_ms, last_ms; /* when the thread last ran */
+} watches[WATCHED_CPUS_MAX];
 
 static struct {
-    pthread_t thread;
-    atomic_bool runs, stop;
-    _Atomic int64_t longest_ms, last_ms; /* when the thread last ran */
+    size_t n; /* of watches */
+    atomic_size_t n_running;
+    atomic_bool stop;
 } pauses;
 
 static void *watch_pauses(void *arg)
 {
-    (void)arg;
-    atomic_store(&pauses.runs, true);
+    struct cpu_watch *w = arg;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(w->cpu, &own);
+    (void)pthread_setaffinity_np(pthread_self(), sizeof own, &own);
+    atomic_fetch_add(&pauses.n_running, 1);
     while (!atomic_load(&pauses.stop)) {
-        int64_t pause_ms = boot_ms() - atomic_load(&pauses.last_ms) - WATCH_MS;
-        if (pause_ms > atomic_load(&pauses.longest_ms))
-            atomic_store(&pauses.longest_ms, pause_ms);
-        atomic_store(&pauses.last_ms, boot_ms());
+        int64_t pause_ms = boot_ms() - atomic_load(&w->last_ms) - WATCH_MS;
+        if (pause_ms > atomic_load(&w->longest_ms))
+            atomic_store(&w->longest_ms, pause_ms);
+        atomic_store(&w->last_ms, boot_ms());
         nap_ms(WATCH_MS);
     }
     return NULL;
@@ -223,9 +236,14 @@ static void *watch_pauses(void *arg)
 
 int64_t longest_pause_ms(void)
 {
-    int64_t now_ms = boot_ms() - atomic_load(&pauses.last_ms) - WATCH_MS;
-    int64_t longest_ms = atomic_load(&pauses.longest_ms);
-    return now_ms > longest_ms ? now_ms : longest_ms;
+    int64_t longest_ms = 0;
+    for (size_t i = 0; i < pauses.n; i++) {
+        int64_t now_ms = boot_ms() - atomic_load(&watches[i].last_ms) - WATCH_MS;
+        int64_t known_ms = atomic_load(&watches[i].longest_ms);
+        longest_ms = known_ms > longest_ms ? known_ms : longest_ms;
+        longest_ms = now_ms > longest_ms ? now_ms : longest_ms;
+    }
+    return longest_ms;
 }
 
 #define TRIES 20
@@ -234,22 +252,31 @@ int64_t longest_pause_ms(void)
 /* The watch of a claim that failed still runs when the next claim begins. */
 static void pauses_end(void)
 {
-    if (!atomic_exchange(&pauses.runs, false))
-        return;
     atomic_store(&pauses.stop, true);
-    pthread_join(pauses.thread, NULL);
+    for (; pauses.n > 0; pauses.n--)
+        pthread_join(watches[pauses.n - 1].thread, NULL);
 }
 
 static void pauses_begin(void)
 {
+    cpu_set_t cpus;
     pauses_end();
     atomic_store(&pauses.stop, false);
-    atomic_store(&pauses.longest_ms, 0);
-    atomic_store(&pauses.last_ms, boot_ms());
-    assert_int_equal(pthread_create(&pauses.thread, NULL, watch_pauses, NULL), 0);
-    /* Until it has begun, it allocates memory, and a claim may fork: a child would wait for ever for
-     * the allocator's lock, since the sanitizer's does not care for forks. */
-    while (!atomic_load(&pauses.runs))
+    atomic_store(&pauses.n_running, 0);
+    assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && pauses.n < WATCHED_CPUS_MAX; cpu++) {
+        struct cpu_watch *w = &watches[pauses.n];
+        if (!CPU_ISSET(cpu, &cpus))
+            continue;
+        w->cpu = cpu;
+        atomic_store(&w->longest_ms, 0);
+        atomic_store(&w->last_ms, boot_ms());
+        assert_int_equal(pthread_create(&w->thread, NULL, watch_pauses, w), 0);
+        pauses.n++;
+    }
+    /* Until they have begun, they allocate memory, and a claim may fork: a child would wait for ever
+     * for the allocator's lock, since the sanitizer's does not care for forks. */
+    while (atomic_load(&pauses.n_running) < pauses.n)
         nap_ms(1);
 }
 

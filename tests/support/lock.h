@@ -40,8 +40,8 @@ size_t waiters_of(struct hf_locks *locks, const char *name);
 
 /* ---- claims about moments ---- */
 
-/* A thread of its own notes how long anything kept this process from running since `timely` began:
- * other programs, a virtual machine that stood still. */
+/* Threads of their own, one for each processor, note how long anything kept this process from running
+ * there since `timely` began: other programs, a virtual machine that stood still. */
 int64_t longest_pause_ms(void);
 /* Runs a claim beside that thread until it returns true: in time.  If that does not happen in
  * twenty tries, or within half a minute, the claim fails, unless something kept the process from

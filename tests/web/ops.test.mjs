@@ -224,9 +224,16 @@ describe('on a server without keys', { concurrency: 1 }, () => {
     await page.getByRole('status').filter({ hasText: /found\.$/ }).waitFor();
     await choice.selectOption('');
     await page.getByRole('alert').filter({ hasText: 'Choose an event, or name a hold.' }).waitFor();
+    let go;
+    const answer = new Promise((resolve) => { go = resolve; });
+    await page.route('**/seats', async (route) => { await answer; await route.continue(); });
     await choice.selectOption('Busy');
+    const more = page.getByRole('button', { name: 'Show more' });
+    assert.equal(await more.isDisabled(), true, 'rows of the search before would come to those of this one');
+    await more.evaluate((element) => element.click());
+    go();
     await page.getByRole('status').filter({ hasText: '100 changes found.' }).waitFor();
-    await page.getByRole('button', { name: 'Show more' }).click();
+    await more.click();
     await page.getByRole('status').filter({ hasText: `${data.length} changes found.` }).waitFor();
     const rows = page.getByRole('table', { name: 'Changes' }).getByRole('row');
     assert.deepEqual(await rows.evaluateAll((list) => list.slice(1).map((row) => Number(row.cells[0].textContent.replaceAll(',', '')))), data.map(({ seq }) => seq).reverse());

@@ -73,7 +73,7 @@ export function audit(context, query) {
       history.replaceState(null, '', `#/audit${shared && `?${shared}`}`);
     }
     try {
-      const found = await pages.next();
+      const found = await table.during(() => pages.next());
       if (mine !== asked) return;
       rows = anew ? found : [...rows, ...found];
       table.element.hidden = false;

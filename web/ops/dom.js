@@ -70,7 +70,8 @@ function setCell(cell, content) {
 //   key(row): what names the row.
 //   empty: the sentence that stands for a table without rows.
 //   captionShown: false where a heading above the table says the same.
-//   more: { label, onClick } of the button below, which is there when `show` is told that there are more rows.
+//   more: { label, onClick } of the button below, which is there when `show` is told that there are more rows.  It does nothing until
+//     what it began has ended, nor during(work), which resolves to what `work` does: rows of two searches would mix.
 //   wide: the sentence that stands above a table that is wider than its place.
 export function liveTable({ caption, captionShown = true, columns, key, empty, wide: wideText, more = null }) {
   const body = h('tbody');
@@ -83,8 +84,15 @@ export function liveTable({ caption, captionShown = true, columns, key, empty, w
   const scroll = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: '0' }, table);
   const scrolls = h('p', { class: 'quiet scrolls', hidden: true }, wideText);
   tellWide(scroll, scrolls);
-  const next = more && button(more.label, more.onClick, { hidden: true });
+  const next = more && button(more.label, () => nDuring === 0 && during(more.onClick), { hidden: true });
+  let nDuring = 0;
   const known = new Map(); // key -> { tr, cells, marks }
+
+  async function during(work) {
+    const note = (by) => next.setAttribute('aria-disabled', String((nDuring += by) > 0)); // it keeps the focus
+    note(1);
+    try { return await work(); } finally { note(-1); }
+  }
 
   function rowOf(name) {
     if (!known.has(name)) {
@@ -122,5 +130,5 @@ export function liveTable({ caption, captionShown = true, columns, key, empty, w
     nothing.hidden = rows.length > 0;
     if (next) next.hidden = !hasMore;
   }
-  return { element: h('div', { class: 'table' }, scrolls, scroll, nothing, next), show };
+  return { element: h('div', { class: 'table' }, scrolls, scroll, nothing, next), show, during };
 }

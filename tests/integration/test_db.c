@@ -258,12 +258,10 @@ static int open_lab(void **state)
 {
     (void)state;
     temp_dir_make(&lab.dir);
-    if (on_postgres) {
-        postgres_server_fresh(lab.url);
-        strcat(lab.url, POSTGRES_PATIENT_URL);
-    } else {
+    if (on_postgres)
+        postgres_server_fresh_patient(lab.url);
+    else
         snprintf(lab.url, sizeof lab.url, "%s", lab.dir.url);
-    }
     clock_fake_init(&lab.clock, T0_MS * 1000);
     struct db_options options = writer();
     lab.db = open_db(&options);

@@ -221,12 +221,10 @@ static int open_lab(void **state)
 {
     (void)state;
     temp_dir_make(&lab.dir);
-    if (on_postgres) {
-        postgres_server_fresh(lab.url);
-        strcat(lab.url, POSTGRES_PATIENT_URL);
-    } else {
+    if (on_postgres)
+        postgres_server_fresh_patient(lab.url);
+    else
         (void)snprintf(lab.url, sizeof lab.url, "%s", lab.dir.url);
-    }
     clock_fake_init(&lab.clock, T0_MS * 1000);
     lab.l = open_ledger(true);
     lab.event = insert_event(def_hall(2, SEATS / 2), T0_MS);
@@ -1340,12 +1338,10 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
     struct hold_row row;
     ledger_close(lab.l);
     lab.l = NULL;
-    if (on_postgres) {
-        postgres_server_fresh(lab.url);
-        strcat(lab.url, POSTGRES_PATIENT_URL);
-    } else {
+    if (on_postgres)
+        postgres_server_fresh_patient(lab.url);
+    else
         snprintf(lab.url, sizeof lab.url, "sqlite:%.100s/old.db", lab.dir.path);
-    }
     make_version_1(lab.url);
     for (int opened = 0; opened < 2; opened++) { /* the second open changes nothing */
         lab.l = open_ledger(true);

@@ -54,8 +54,7 @@ static int setup(void **state)
 {
     (void)state;
     struct hf_err err = {0};
-    postgres_server_fresh(site.url);
-    strcat(site.url, POSTGRES_PATIENT_URL);
+    postgres_server_fresh_patient(site.url);
     site.ours = open_ledger();
     site.theirs = open_ledger();
     for (int i = 0; i < EVENTS; i++) {

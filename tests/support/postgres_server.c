@@ -242,3 +242,10 @@ void postgres_server_fresh(char ret_url[POSTGRES_URL_SIZE])
     (void)postgres_server_ask(s, "postgres", sql);
     postgres_server_url(s, name, ret_url);
 }
+
+void postgres_server_fresh_patient(char ret_url[POSTGRES_URL_SIZE])
+{
+    postgres_server_fresh(ret_url);
+    size_t len = strlen(ret_url);
+    (void)snprintf(ret_url + len, POSTGRES_URL_SIZE - len, "%s", POSTGRES_PATIENT_URL);
+}

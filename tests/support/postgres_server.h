@@ -28,6 +28,8 @@ struct postgres_server {
 struct postgres_server *postgres_server_own(void);
 /* Creates an empty database there and drops those of earlier calls. */
 void postgres_server_fresh(char ret_url[POSTGRES_URL_SIZE]);
+/* The same; the URL ends with POSTGRES_PATIENT_URL. */
+void postgres_server_fresh_patient(char ret_url[POSTGRES_URL_SIZE]);
 
 void postgres_server_url(const struct postgres_server *s, const char *database,
                          char ret_url[POSTGRES_URL_SIZE]);

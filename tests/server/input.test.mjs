@@ -154,7 +154,7 @@ describe('bad input', () => {
       await wire.write(chunk(Math.min(64 * KIB, total - sent)));
       await sleep(2);
     }
-    await Promise.race([reply, sleep(10_000)]);
+    answer = await reply;
     wire.close();
     assert.ok(answer, 'the answer could not be read');
     return answer;

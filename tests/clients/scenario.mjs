@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import path from 'node:path';
-import { newKey, Server, sleep, tempDir, until } from '../support/server.mjs';
+import { newKey, Server, sleep, standStill, tempDir, until } from '../support/server.mjs';
 import { startDriver } from './driver.mjs';
 import { startFaultProxy } from './fault_proxy.mjs';
 import { differences, fill, member } from './matching.mjs';
@@ -258,7 +258,8 @@ const ofRunner = {
   process: async (run, what) => {
     assert.ok(['stop', 'continue'].includes(what), what);
     run.pid ??= (await run.ask('pid', {})).value;
-    process.kill(run.pid, what === 'stop' ? 'SIGSTOP' : 'SIGCONT');
+    if (what === 'stop') await standStill(run.pid);
+    else process.kill(run.pid, 'SIGCONT');
   },
   sleep_ttls: (run, n) => sleep(run.saved.ttl_ms * n),
   // A buyer's browser: pays a booking at the server's sandbox.

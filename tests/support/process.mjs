@@ -172,6 +172,21 @@ export function isGone(pid) {
 }
 export const gone = (pid, timeoutMs) => until(`process ${pid} is gone`, () => isGone(pid), timeoutMs);
 
+function standsStill(pid, thread) {
+  try {
+    return /\) T /.test(fs.readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'));
+  } catch {
+    return true; // it has just ended
+  }
+}
+
+// Stops a process where it is, and waits until each of its threads stands still: until one of them has taken the signal, on a busy
+// machine after many milliseconds, the others go on.
+export const standStill = (pid) => until(`process ${pid} stands still`, () => {
+  process.kill(pid, 'SIGSTOP');
+  return fs.readdirSync(`/proc/${pid}/task`).every((thread) => standsStill(pid, thread));
+});
+
 // Whether the TCP port is free; then it belongs to this test process until that ends, and no other test gets
 // it, though nothing may listen on it for a while.  What claims it is a UDP socket with the same number, as in
 // tests/support/port.c.

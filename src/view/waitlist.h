@@ -2,9 +2,9 @@
  * queue for each wish.  Part of the view; only the worker's thread calls these.
  *
  * All entries of a queue want the same, but for ticket types, so if the first of them finds nothing
- * that fits, no other does: the queue is shut.  A place that becomes free opens the queues that it can serve, and other
- * terms open all.  The rules try the first entries of the open queues in the order of their ranks
- * (rules/decide_wait.h), and shut a queue that finds nothing.
+ * that fits, no other does: the queue is shut.  A place that becomes free opens the queues that it
+ * can serve, and other terms open all.  The rules try the first entries of the open queues in the
+ * order of their ranks (rules/decide_wait.h), and shut a queue that finds nothing.
  *
  * Entries that were offered a hold are in no queue: they wait for the end of that hold.
  *

@@ -56,7 +56,7 @@ export class Overview {
     this.canvas.style.height = `${whole.height}px`;
   }
 
-  // Chooses the corner for a map that is where `view` is, or goes there.  Below a wide map's right edge there are buttons.
+  // Chooses the corner for a map that is where `view` is, or goes there.  The lower right corner of a wide map has the buttons.
   #settle(view) {
     const { width, height } = this.#whole;
     const { x, y, scale } = view.goal?.to ?? view;

@@ -260,7 +260,7 @@ other-machine: build/packages/other tests/node_modules/.ready
 TLS_SUITES = areas bookings headers holds idempotency lists lock_streams locks sessions stream
 soak: all benches build/packages/soak build/packages/fuzz build/packages/other tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=asan programs tests build/asan/bench/streams
-	@tests/run --stops 1 build/asan
+	@HF_BACKENDS=all tests/run --stops 1 build/asan
 	@HF_SOAK=1 HOLDFAST_TEST_BACKEND=postgres tests/run --node tests/server/migrate.test.mjs build/asan
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done

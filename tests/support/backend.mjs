@@ -9,6 +9,7 @@
 // finds what the first one left.
 
 import assert from 'node:assert/strict';
+import { it } from 'node:test';
 import { keepToTheEnd } from './process.mjs';
 import { startPostgres } from './postgres.mjs';
 import { startRedis } from './redis.mjs';
@@ -18,6 +19,9 @@ assert.ok(['sqlite', 'postgres', 'cluster'].includes(backend), `HOLDFAST_TEST_BA
 
 // `it('...', { skip: only('sqlite', 'reason') }, ...)` skips the test on every other back end.
 export const only = (which, reason) => (backend === which ? false : `${which} only: ${reason}`);
+// `itOnce('...', ...)` is a claim that is the same on every back end, such as the form of an answer, or a rule that is judged
+// in memory: a suite that runs on several back ends shows it on SQLite.  With HF_BACKENDS=all (`make soak`) every back end shows it.
+export const itOnce = backend === 'sqlite' || process.env.HF_BACKENDS === 'all' ? it : () => {};
 // `skip: not('cluster', 'reason')` skips the test on that back end.
 export const not = (which, reason) => (backend === which ? `not with ${which}: ${reason}` : false);
 

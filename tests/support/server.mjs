@@ -15,13 +15,13 @@ import https from 'node:https';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
-import { backend, forget, not, only, placeOf } from './backend.mjs';
+import { backend, forget, itOnce, not, only, placeOf } from './backend.mjs';
 import { Authority } from './certificates.mjs';
 import { psqlQuery } from './postgres.mjs';
 import { assertCleanStderr, environment, launch, removeTempDir, sleep, SQLITE_WAITS, tempDir, until } from './process.mjs';
 
 export * from './process.mjs';
-export { backend, not, only };
+export { backend, itOnce, not, only };
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const binary = (name, fallback) => path.resolve(root, process.env[name] || fallback);

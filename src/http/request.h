@@ -82,6 +82,7 @@ struct request {
     const struct route *route; /* NULL: there is none, 404 */
     struct text segment;       /* what the first `*` of the route stands for */
     struct text segment2;      /* what the second `*` stands for */
+    struct text segment3;      /* and the third */
     enum scope needs; /* to use this route with this method; unset: 404, 405 and preflights */
     struct caller caller;
     const char *cors_origin; /* for Access-Control-Allow-Origin; NULL: none */

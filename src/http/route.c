@@ -5,8 +5,10 @@
 
 #include "http/server.h"
 
+enum { ROUTE_SEGMENTS_MAX = 3 };
+
 /* Returns true if `path` fits the pattern; `segments` are then what each `*` stands for. */
-static bool matches(const char *pattern, const char *path, struct text segments[2])
+static bool matches(const char *pattern, const char *path, struct text segments[ROUTE_SEGMENTS_MAX])
 {
     int n = 0;
     for (; *pattern; pattern++) {
@@ -15,6 +17,7 @@ static bool matches(const char *pattern, const char *path, struct text segments[
                 return false;
             continue;
         }
+        hf_check(n < ROUTE_SEGMENTS_MAX);
         struct text *segment = &segments[n++];
         segment->data = path;
         segment->len = strcspn(path, "/");
@@ -89,11 +92,12 @@ void route_find(struct request *r, const struct route *routes, bool streams_only
     r->step = strcmp(r->path, "*") == 0 ? about_server : not_found;
     r->upload.max = BODY_MAX;
     for (const struct route *route = routes; route->path; route++) {
-        struct text segments[2] = {{0}};
+        struct text segments[ROUTE_SEGMENTS_MAX] = {{0}};
         if ((streams_only && !route->streams) || !matches(route->path, r->path, segments))
             continue;
         r->segment = segments[0];
         r->segment2 = segments[1];
+        r->segment3 = segments[2];
         r->route = route;
         r->step = route_handler(route, r->method);
         if (!r->step) {

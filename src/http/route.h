@@ -11,7 +11,7 @@
  *   {.path = "/v1/x/y", .allow = "GET, HEAD", .get = x_get, .get_scope = SCOPE_SELLER},
  */
 struct route {
-    const char *path;  /* `*` stands for one segment; logs name the route by this text */
+    const char *path;  /* up to three `*`, a segment each; logs name the route by this text */
     const char *allow; /* the methods that have a handler, for the header Allow */
     step_fn get, post, put, patch, del;
     /* The lowest scope that may use the method. */

@@ -37,7 +37,7 @@ static void path_is_decoded(char *path)
 /* The route's pattern with the segments in place of each `*` must be the path again. */
 static void segments_fill_the_pattern(const struct request *r)
 {
-    const struct text segments[] = {r->segment, r->segment2};
+    const struct text segments[] = {r->segment, r->segment2, r->segment3};
     struct buf path = {0};
     size_t n = 0;
     for (const char *p = r->route->path; *p; p++) {
@@ -45,7 +45,7 @@ static void segments_fill_the_pattern(const struct request *r)
             buf_char(&path, *p);
             continue;
         }
-        hf_check(n < 2 && segments[n].len > 0 && !memchr(segments[n].data, '/', segments[n].len));
+        hf_check(n < 3 && segments[n].len > 0 && !memchr(segments[n].data, '/', segments[n].len));
         buf_put(&path, segments[n].data, segments[n].len);
         n++;
     }

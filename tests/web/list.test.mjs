@@ -40,6 +40,19 @@ describe('the list of events', () => {
     await assertGood(page);
   });
 
+  it('is one file for a browser that comes again: all the others are kept', async () => {
+    const page = await open();
+    await settled(page, 'Nothing is on sale at the moment.');
+    for (const target of ['/', '/?again']) {
+      await page.goto(urlOf(server, target));
+      await settled(page, 'Nothing is on sale at the moment.');
+      const files = await page.evaluate(() => performance.getEntriesByType('resource').filter(({ name }) => name.includes('/web/')).map(({ name, transferSize }) => [name, transferSize]));
+      assert.ok(files.length > 5);
+      assert.deepEqual(files.filter(([, bytes]) => bytes > 0), []);
+    }
+    await page.done();
+  });
+
   it('shows events that are open, with place, time, lowest price and places left, and leads to them', async () => {
     const event = await server.createEvent({
       name: 'Hamlet', currency: 'eur', venue: 'Globe', starts_at: '2040-05-06T19:30:00.000Z',

@@ -16,6 +16,9 @@ const BROWSER = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }; // as b
 const filesIn = (dir) => fs.readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? filesIn(path.join(dir, entry.name)) : [path.join(dir, entry.name)]));
 const files = filesIn(WEB).map((file) => path.relative(WEB, file)).filter((name) => TYPES[path.extname(name)] && name !== 'missing.html');
 const pathOf = (name) => DOCUMENTS[name] ?? `/web/${name}`;
+const versionIn = (text) => /["'.]\/web\/([0-9a-f]{12})\//.exec(text)?.[1];
+// A file as it is served: documents and holdfast.js name all others by the addresses of their version.
+const servedAs = (name, text, version) => (name in DOCUMENTS || name === 'missing.html' ? text.replace(/(?<=["'.])\/web\//g, `/web/${version}/`) : text);
 
 // The directives of a Content-Security-Policy as { name: [sources] }.
 const policyOf = ({ headers }) => Object.fromEntries(headers['content-security-policy'].split('; ').map((text) => text.split(' ')).map(([name, ...sources]) => [name, sources]));
@@ -26,10 +29,12 @@ describe('pages', () => {
   before(async () => { server = await start({ args: ['--cors-origin', 'https://shop.example,http://localhost:3000'] }); });
   after(async () => { try { await server?.stop(); } finally { await reap(); } });
 
-  it('every file of web/ is served as it is, with its type, plain and compressed', async () => {
+  it('every file of web/ is served, with its type, plain and compressed', async () => {
     assert.ok(files.length > 5);
+    const version = versionIn((await server.get('/')).text);
+    assert.ok(version);
     for (const name of files) {
-      const bytes = fs.readFileSync(path.join(WEB, name), 'utf8');
+      const bytes = servedAs(name, fs.readFileSync(path.join(WEB, name), 'utf8'), version);
       for (const headers of [{}, { 'Accept-Encoding': 'gzip, br' }]) {
         const answer = await server.get(pathOf(name), headers);
         assert.equal(answer.status, 200, name);
@@ -49,9 +54,27 @@ describe('pages', () => {
       const { text } = await server.get(target);
       const loaded = [...text.matchAll(/<(?:link|script)\b[^>]*?(?:href|src)="([^"]+)"/g)].map(([, url]) => url);
       assert.ok(loaded.length > 2, target);
-      for (const url of loaded) assert.equal((await server.request('HEAD', url)).status, 200, `${target} loads ${url}`);
+      for (const url of loaded) {
+        const { status, headers } = await server.request('HEAD', url);
+        assert.deepEqual([status, headers['cache-control']], [200, 'public, max-age=31536000, immutable'], `${target} loads ${url}`);
+      }
       assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|\bstyle="|\bon\w+="/, 'the policy forbids inline code and styles');
     }
+  });
+
+  it('a file may be kept for ever under the version of all files, and not under any other', async () => {
+    const version = versionIn((await server.get('/holdfast.js')).text);
+    const other = version.replace(/./g, (digit) => (digit === 'f' ? '0' : 'f'));
+    for (const name of files.filter((each) => !(each in DOCUMENTS)).concat('chart.js')) {
+      const kept = await server.get(`/web/${version}/${name}`), asked = await server.get(`/web/${name}`), strange = await server.get(`/web/${other}/${name}`);
+      assert.deepEqual([kept, asked, strange].map(({ status }) => status), [200, 200, 200], name);
+      assert.deepEqual([kept, asked, strange].map(({ headers }) => headers['cache-control']), ['public, max-age=31536000, immutable', 'no-cache', 'no-cache'], name);
+      assert.deepEqual([asked.text, strange.text, asked.headers.etag, strange.headers.etag], [kept.text, kept.text, kept.headers.etag, kept.headers.etag], name);
+    }
+    for (const name of ['index.html', 'event.html', 'settings.json', 'none.js', '', 'lib', 'lib/', `lib/api.js/${'x'.repeat(200)}`, `${version}/page.css`]) {
+      assertProblem(await server.get(`/web/${version}/${name}`), 404, 'not_found');
+    }
+    for (const wrong of [version.slice(1), `${version}0`, version.toUpperCase().replace(/^./, 'A')]) assertProblem(await server.get(`/web/${wrong}/page.css`), 404, 'not_found');
   });
 
   it('Chart.js is served with its copyright notice', async () => {
@@ -96,7 +119,7 @@ describe('pages', () => {
   });
 
   it('a browser is shown a page of what does not exist, and the API answers everybody with a problem', async () => {
-    const page = fs.readFileSync(path.join(WEB, 'missing.html'), 'utf8');
+    const page = servedAs('missing.html', fs.readFileSync(path.join(WEB, 'missing.html'), 'utf8'), versionIn((await server.get('/')).text));
     for (const target of ['/hamlet', '/web/none.js', '/e/a/b', '/v2/events', '/v10']) {
       for (const method of ['GET', 'HEAD']) {
         const answer = await server.request(method, target, undefined, BROWSER);

@@ -10,12 +10,12 @@ import { assertTook, patiently, sleep, until } from '../support/server.mjs';
 
 const WITHIN_MS = 5000; // a gate is waited for 250 ms
 
-describe('trouble with the gate', () => {
-  let backends;
-  before(async () => { backends = await startBackends(); });
-  afterEach(() => backends?.sweep());
-  after(() => backends?.close());
+let backends; // of all tests of this file
+before(async () => { backends = await startBackends(); });
+afterEach(() => backends?.sweep());
+after(() => backends?.close());
 
+describe('trouble with the gate', () => {
   // Asserts that both servers grant and refuse by the ledger while the gate is `broken`, and recover by themselves.
   async function goesOnWithout(site, breakIt, heal) {
     const { one, two, event } = site;
@@ -167,11 +167,6 @@ describe('trouble with the gate', () => {
 });
 
 describe('the reconciler', () => {
-  let backends;
-  before(async () => { backends = await startBackends(); });
-  afterEach(() => backends?.sweep());
-  after(() => backends?.close());
-
   it('repairs what the gate has wrong, counts it, and only one server at a time does', async () => {
     const site = await backends.shared({ args: RECONCILE });
     const { two, event } = site;

@@ -19,7 +19,7 @@ describe('servers on one ledger', () => {
   after(() => backends?.close());
 
   it('a server killed between claim and commit: the seat is free through another in 5 s', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     const { one, two, event } = site;
     site.ledgerLink.blackhole();
     let isAsked = false;
@@ -37,7 +37,7 @@ describe('servers on one ledger', () => {
   });
 
   it('a server killed at any moment under load: what it acknowledged is known to the others', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     const { one, two, event } = site;
     const granted = [];
     const sale = (async () => {
@@ -62,7 +62,7 @@ describe('servers on one ledger', () => {
   });
 
   it('a server stopped past its hold\'s time confirms nothing that another has by now', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     const { one, two, event } = site;
     const hold = await one.grant(event, 'S-A-1', { ttl_ms: 1500 });
     one.pause();
@@ -110,7 +110,7 @@ describe('servers on one ledger', () => {
   };
 
   it('what one server does is on the other\'s map and stream within a second', async (t) => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     const { one, two } = site;
     const took = [];
     for (let i = 1; i <= 5; i++) took.push(await follows(site, ...(i % 2 ? [one, two] : [two, one]), `S-A-${i}`));
@@ -119,21 +119,21 @@ describe('servers on one ledger', () => {
   });
 
   it('also when the connection that listens is a black hole', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     assert.ok(site.ledgerLink.blackholeThose(/LISTEN/i) >= 1, 'a connection listens');
     for (let i = 1; i <= 3; i++) await follows(site, site.two, site.one, `S-A-${i}`);
     await site.done();
   });
 
   it('also when it was ended, and when every message to it is late', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     backends.postgres.terminateBackends(site.database, "query ILIKE '%listen%'");
     for (let i = 1; i <= 3; i++) await follows(site, site.two, site.one, `S-A-${i}`);
     await site.done();
   });
 
   it('an idempotent repeat through another server has the same bytes and no second effect', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     const { one, two, event } = site;
     const headers = { 'Idempotency-Key': newKey() };
     const ask = (server, seat, key) => patiently(() => server.hold(event, seat, {}, key));
@@ -160,7 +160,7 @@ describe('servers on one ledger', () => {
   it('one seat, asked of every server at the same moment, has one owner', async () => {
     const site = await backends.shared({ n: 3 });
     const { event } = site;
-    for (let i = 1; i <= 40; i++) {
+    for (let i = 1; i <= 15; i++) {
       const answers = await Promise.all(Array.from({ length: 12 }, (_, k) => patiently(() => site.servers[k % 3].hold(event, `S-A-${i}`))));
       assert.equal(answers.filter(({ status }) => status === 201).length, 1, `S-A-${i}`);
       for (const answer of answers) if (answer.status !== 201) assertProblem(answer, 409, 'seat_taken');
@@ -186,7 +186,7 @@ describe('servers on one ledger', () => {
 
   // The times stored in the ledger are from before the clock was set back.
   it('a ledger whose clock was set back stands still until that has caught up', async () => {
-    const site = await backends.shared();
+    const site = await backends.shared({ n: 3 });
     const { one, two, event } = site;
     const before = await one.grant(event, 'S-A-1');
     backends.postgres.sql('-d', site.database, '-c', 'UPDATE event_clock SET now = now + 3000');

@@ -1,7 +1,7 @@
 // A shop that takes payments while everything around it fails: servers, the payment sandbox as a process of its own,
 // the shop's endpoint for notifications, and buyers who try again until somebody answers.
 //
-//   const till = await openTill({ crashAt: 'create_answered' });
+//   const till = await openTill({ crashAt: ['create_answered'] });
 //   const booking = await till.book(await till.hold(event, 'S-A-1'));
 //   await till.pay(booking, CARDS.good);
 //   await till.settled();                   // the books of the ledger and of the provider agree
@@ -66,10 +66,15 @@ async function startEndpoint(secret, onNotice) {
 
 // ---- the shop ----
 
-// Options: n servers that share `ledger` and `gate` (default: one on a SQLite file), crashAt (a point of base/crash.h,
-// for all of them), program (default: HOLDFASTD), capture, faults (of the sandbox), durable (the sandbox keeps a file),
-// staysDown (the first server that crashes is not restarted), alone (only the first server is started at first), onNotice
-// (called with each notification when it comes for the first time).
+// Options: n servers that share `ledger` and `gate` (default: one on a SQLite file), crashAt (points of base/crash.h), program
+// (default: HOLDFASTD), capture, faults (of the sandbox), durable (the sandbox keeps a file), staysDown (a server that
+// crashes is not restarted), alone (only the first server is started at first), onNotice (called with each notification
+// when it comes for the first time).
+//
+// Each server crashes at one point of `crashAt`, and `reached` has the points at which one did.  The first server has the
+// first point, the second one the next, or the same if there is no other.  A server that has crashed is started again, with
+// the next point that no server had.  One that stays down is replaced by a new server at its address, for as long as
+// there are such points, or a server beside it is still to crash.
 export async function openTill(options = {}) {
   const till = new Till(options);
   try {
@@ -85,9 +90,10 @@ class Till {
   #turn = 0;
   #closing = false;
 
-  constructor({ n = 1, ledger, gate, crashAt, program, capture = 'automatic', faults = {}, durable = false, staysDown = false, alone = false, onNotice = () => {} }) {
-    Object.assign(this, { n, ledger, gate, crashAt, program, capture, faults, durable, staysDown, alone, onNotice });
-    this.crashes = 0;
+  constructor({ n = 1, ledger, gate, crashAt = [], program, capture = 'automatic', faults = {}, durable = false, staysDown = false, alone = false, onNotice = () => {} }) {
+    Object.assign(this, { n, ledger, gate, program, capture, faults, durable, staysDown, alone, onNotice });
+    this.points = [...crashAt]; // that no server has had yet
+    this.reached = new Set();
     this.lastEnd = 0; // of the holds that are left to expire
     this.down = null; // a server that is not restarted
   }
@@ -95,52 +101,69 @@ class Till {
   async open() {
     const ports = await Promise.all(Array.from({ length: this.n }, freePort));
     const secret = randomBytes(32);
-    const webhookSecret = `whsec_${randomBytes(16).toString('hex')}`;
-    this.webhookSecret = webhookSecret;
+    this.webhookSecret = `whsec_${randomBytes(16).toString('hex')}`;
     this.endpoint = await startEndpoint(secret, this.onNotice);
     this.sandboxDir = this.durable ? tempDir() : null;
     this.sandbox = await startSandbox({ args: [
       '--listen', `127.0.0.1:${await freePort()}`, '--webhook', `http://127.0.0.1:${ports[0]}/v1/webhooks/stripe`,
-      '--webhook-secret', webhookSecret, '--faults', JSON.stringify(this.faults),
+      '--webhook-secret', this.webhookSecret, '--faults', JSON.stringify(this.faults),
       ...(this.durable ? ['--data', path.join(this.sandboxDir, 'sandbox.db')] : []),
     ] });
-    this.servers = ports.map((port) => new Server({
+    this.notifySecret = `whsec_${secret.toString('base64')}`;
+    const [first] = this.points;
+    this.servers = ports.map((port) => this.#newServer(port, this.points.shift() ?? first));
+    for (const server of this.alone ? this.servers.slice(0, 1) : this.servers) await this.#launch(server);
+  }
+
+  // Returns a server at this port that is not running yet.
+  #newServer(port, point) {
+    const server = new Server({
       ledger: this.ledger, gate: this.gate,
       wrap: this.program ? ([, ...argv]) => [this.program, ...argv] : undefined,
       args: ['--listen', `127.0.0.1:${port}`, '--payments', 'stripe', '--stripe-api', this.sandbox.url, '--payments-rate', '0',
         '--capture', this.capture, '--notify', this.endpoint.url, '--notify-events', 'all', ...(this.gate ? ['--reconcile-every', '1s'] : [])],
       env: {
-        STRIPE_SECRET_KEY: `sk_test_${ACCOUNT}`, STRIPE_PUBLISHABLE_KEY: `pk_test_${ACCOUNT}`, STRIPE_WEBHOOK_SECRET: webhookSecret,
-        HOLDFAST_NOTIFY_SECRET: `whsec_${secret.toString('base64')}`,
-        ...(this.crashAt ? { HOLDFAST_CRASH_AT: this.crashAt } : {}),
+        STRIPE_SECRET_KEY: `sk_test_${ACCOUNT}`, STRIPE_PUBLISHABLE_KEY: `pk_test_${ACCOUNT}`, STRIPE_WEBHOOK_SECRET: this.webhookSecret,
+        HOLDFAST_NOTIFY_SECRET: this.notifySecret,
       },
-    }));
-    for (const server of this.alone ? this.servers.slice(0, 1) : this.servers) await this.#launch(server);
+    });
+    return Object.assign(server, { point });
   }
 
   // Starts the servers that `alone` left out.
   async launchOthers() { for (const server of this.servers.slice(1)) await this.#launch(server); }
 
   async #launch(server) {
-    await server.launch();
+    server.env.HOLDFAST_CRASH_AT = server.point;
+    await server.launch().catch((error) => {
+      if (server.run.ended?.code !== CRASH_EXIT) throw error; // a job that was left may take it to its point before it listens
+    });
     server.run.done.then((ended) => this.#ended(server, ended));
   }
 
-  // A server that ended at its crash point is started again without one.  No other may end by itself.
+  // No server may end by itself but at its crash point.
   async #ended(server, { code, signal }) {
     if (this.#closing || code === 0 || signal === 'SIGKILL') return;
     if (code !== CRASH_EXIT) {
       this.lost = `a server ended by itself with ${code ?? signal}:\n${server.run.stderr}`;
       return;
     }
-    this.crashes++;
-    server.env.HOLDFAST_CRASH_AT = undefined;
-    if (this.staysDown && !this.down) {
+    this.reached.add(server.point);
+    this.crashedAt = Date.now();
+    const others = this.servers.filter((other) => other !== server && other !== this.down);
+    const isLast = this.points.length === 0 && others.every(({ point }) => !point || this.reached.has(point));
+    server.point = this.points.shift();
+    if (this.staysDown && isLast && others.length > 0) {
       this.down = server;
-      this.crashedAt = Date.now();
       return;
     }
-    await this.#launch(server);
+    let next = server;
+    if (this.staysDown) {
+      const { host, port } = server;
+      next = Object.assign(this.#newServer(port, server.point), { host, port });
+      this.servers[this.servers.indexOf(server)] = next;
+    }
+    await this.#launch(next);
   }
 
   // Kills a server and starts it again.

@@ -7,8 +7,9 @@ import { reap } from '../support/server.mjs';
 import { soak } from '../soak/cluster.mjs';
 
 const seconds = Number(process.env.HF_SOAK_S || 7);
+const clients = seconds > 60 ? 12 : 6;
 after(reap);
 
 it(`every acknowledged answer is true after ${seconds} s of killed servers, gates and sessions`, async (t) => {
-  await soak({ seconds, seed, say: (line) => t.diagnostic(line) });
+  await soak({ seconds, seed, clients, say: (line) => t.diagnostic(line) });
 });

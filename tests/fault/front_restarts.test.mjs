@@ -12,7 +12,7 @@ import { newKey, sleep, until } from '../support/server.mjs';
 const RESTARTS = Number(process.env.HF_RESTARTS ?? 1);
 const REQUESTS_MIN = RESTARTS > 1 ? 20_000 : 2000;
 const CONNECTIONS = 16;
-const PAUSE_MS = RESTARTS > 1 ? 0 : 250; // of a buyer: two hundred requests a second leave other tests their share of the machine
+const PAUSE_MS = RESTARTS > 1 ? 0 : 700; // of a buyer: ninety requests a second leave other tests their share of the machine
 // The health checks of the test notice within 400 ms, and on a busy machine seconds later.  nginx, which has none, leaves
 // a server that was restarted out for up to 4 s, so it takes part in long runs only.
 const [KINDS, DRAIN_DELAY] = RESTARTS > 1 ? [['haproxy', 'nginx'], '4s'] : [['haproxy'], '6s'];

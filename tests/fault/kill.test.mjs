@@ -148,7 +148,7 @@ describe('kill -9 under load', () => {
       const acknowledged = holds.length;
       const wires = await Wire.connectMany(server, writers);
       const running = Promise.all(wires.map((wire) => write(wire, event)));
-      await Promise.race([running, sleep(150 + below(700))]);
+      await Promise.race([running, sleep(100 + below(400))]);
       await until('something is acknowledged', () => holds.length > acknowledged, undefined, 1);
       await server.kill9();
       const lost = await running;

@@ -174,7 +174,7 @@ describe('kill -9 under a load of places and sellers', () => {
       const acknowledged = holds.length;
       const wires = await Wire.connectMany(server, writers + 1);
       const running = Promise.all(wires.map((wire, number) => write(wire, event, number)));
-      await Promise.race([running, sleep(200 + below(600))]);
+      await Promise.race([running, sleep(100 + below(400))]);
       await until('something is acknowledged', () => holds.length > acknowledged, undefined, 1);
       await server.kill9();
       const lost = await running;

@@ -79,7 +79,7 @@ class Buyer {
     for (;;) {
       const now = await this.till.booking(booking);
       if (is(now) || Date.now() > end) return now;
-      await sleep(40 + this.random.below(40));
+      await sleep(80 + this.random.below(80));
     }
   }
 

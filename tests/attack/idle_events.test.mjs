@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { pool, reap, start, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
-const EVENTS = 200;
+const EVENTS = 60;
 const WAIT_MS = 60_000;
 const hall = (rows, seats) => ({ sections: [{ name: 'S', price: 100, rows, seats_per_row: seats }] });
 

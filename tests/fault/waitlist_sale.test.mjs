@@ -1,6 +1,6 @@
 // A sell-out with a waiting list while servers are killed, on SQLite, and on two servers that share PostgreSQL and a
 // Redis that is flushed.  Buyers never pay, give places back, cancel and are refunded; others try all the time to get
-// what comes back before those who wait.  HF_SALE is the number of places (default 160), for which 2.5 times as many
+// what comes back before those who wait.  HF_SALE is the number of places (default 100), for which 2.5 times as many
 // entries wait.
 //
 // Afterwards every place that came back has gone at once to the first entry that it fitted (I17), by `holdfast verify`
@@ -23,7 +23,7 @@ import { pool, reap, sleep, until } from '../support/server.mjs';
 import { CARDS, openTill } from '../support/till.mjs';
 import { judgeWaits, keyOf } from '../support/wait_log.mjs';
 
-const places = Number(process.env.HF_SALE || 160);
+const places = Number(process.env.HF_SALE || 100);
 const isLong = places >= 1000;
 const kills = isLong ? 12 : 2;
 const ENTRIES = Math.ceil(places * 2.5);

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import { after, describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { seed, seededRandom } from '../support/random.mjs';
 import { pool, reap, sleep, start, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
@@ -47,7 +47,10 @@ async function underLoad(server, random, work) {
   let over = false;
   let batches = 0;
   const lanes = (await Wire.connectMany(server, 4)).map(async (wire) => {
-    for (; !over; batches++) await pipeline(wire, random, 100);
+    for (; !over; batches++) {
+      await pipeline(wire, random, 100);
+      await sleep(20);
+    }
     wire.close();
   });
   try {
@@ -60,7 +63,9 @@ async function underLoad(server, random, work) {
 }
 
 describe('connections', () => {
-  after(reap);
+  let server;
+  before(async () => { server = await start(); });
+  after(async () => { await server?.stop(); await reap(); });
   const random = seededRandom();
   const hall = { sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 50 }] };
   const rowOf = (index) => String.fromCharCode(65 + Math.floor(index / 50));
@@ -68,15 +73,12 @@ describe('connections', () => {
 
   it('that pipeline get their answers in order', async (t) => {
     t.diagnostic(`HF_SEED=${seed}`);
-    const server = await start();
     const wires = await Wire.connectMany(server, 20);
     await Promise.all(wires.map((wire) => pipeline(wire, random, 500)));
     for (const wire of wires) wire.close();
-    await server.stop();
   });
 
   it('that half-close after a request are answered', async () => {
-    const server = await start();
     const event = await server.createEvent(hall);
     await underLoad(server, random, () => pool(Array.from({ length: 300 }, (_, i) => i), 30, async (index) => {
       const wire = await Wire.connect(server);
@@ -86,11 +88,9 @@ describe('connections', () => {
       assert.equal(await wire.closed, undefined, 'the server closes in its turn, without a reset');
     }));
     assert.equal((await server.counts(event)).held, 300);
-    await server.stop();
   });
 
   it('that are reset at any moment leave nothing behind', async () => {
-    const server = await start();
     const event = await server.createEvent(hall);
     const before = openFiles(server.pid);
     await underLoad(server, random, () => pool(Array.from({ length: 600 }, (_, i) => i), 40, async (index) => {
@@ -105,11 +105,9 @@ describe('connections', () => {
     const { held, available } = await server.counts(event);
     assert.equal(held + available, 1000);
     assert.ok(held > 0, 'no request arrived whole before the reset');
-    await server.stop();
   });
 
   it('whose bytes come one by one are served', async () => {
-    const server = await start();
     const event = await server.createEvent(hall);
     const requests = [...kinds, { bytes: holdOf(event, 0), status: 201 }, { bytes: holdOf(event, 0), status: 409 }];
     await Promise.all((await Wire.connectMany(server, 5)).map(async (wire, index) => {
@@ -123,11 +121,10 @@ describe('connections', () => {
       }
       wire.close();
     }));
-    await server.stop();
   });
 
   it('are served on while there are no file descriptors for more', async (t) => {
-    const server = await start();
+    await server.restart();
     const event = await server.createEvent(hall);
     execFileSync('prlimit', ['--pid', `${server.pid}`, '--nofile=70']); // less than the server reckoned with when it started
     const first = await Wire.connectMany(server, 10);
@@ -165,6 +162,5 @@ describe('connections', () => {
     }
     assert.equal(answered, 80);
     assert.equal((await server.get('/readyz')).status, 200);
-    await server.stop();
   });
 });

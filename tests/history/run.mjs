@@ -63,7 +63,7 @@ class Workers {
       const [mine] = readGrants(this.dir, `${i}.log`).slice(-1);
       const isOurs = mine && bootUs() - mine.end < this.ttlMs * 1000;
       const isNext = ({ id, name, start }) => id !== mine.id && name === mine.name && start > mine.end;
-      for (const endMs = Date.now() + 10 * this.ttlMs; isOurs && Date.now() < endMs && !readGrants(this.dir).some(isNext);) await sleep(5);
+      for (const endMs = Date.now() + 10 * this.ttlMs; isOurs && Date.now() < endMs && !readGrants(this.dir).some(isNext);) await sleep(50);
       run.child.kill('SIGCONT');
       if (isOurs) return;
     }
@@ -76,25 +76,35 @@ class Workers {
     if (Date.now() < this.endMs - 1000) this.#runs[i] = this.#start();
   }
 
+  // Has them end before their time; one that has just been started ends at once.
+  stop() { for (const { ended, child } of this.#runs) if (!ended) child.kill('SIGTERM'); }
+
   // Ends with the last of them.  A worker that fails says why.
   async end() {
     for (const run of this.#runs) {
       const { code, signal } = await run.done;
-      assert.ok(code === 0 || signal === 'SIGKILL', `a worker ended with ${code ?? signal}:\n${run.stderr.slice(-4000)}`);
+      assert.ok(code === 0 || signal === 'SIGKILL' || signal === 'SIGTERM', `a worker ended with ${code ?? signal}:\n${run.stderr.slice(-4000)}`);
     }
   }
 }
 
-// One part of a history: workers for `seconds`, and one fault after the other until `quietS` before their end.  Without
+// Whether each name was granted after this moment.
+function areGranted(dir, afterUs) {
+  const names = new Set(readGrants(dir).filter(({ start }) => start > afterUs).map(({ name }) => name));
+  return names.size === NAMES;
+}
+
+// One part of a history: workers for `seconds`, and one fault after the other until `quietS` before their end.  With
+// `settleS` they end earlier, as soon as each lock was granted again so long after the last fault.  Without
 // `faults` there is one kind: a holder does not notice that it holds its lock no longer, until somebody else has it.
-// `settings` has ttlMs, threads (2) and processes (4).  lastFaultUs is when the last fault had passed, on the
-// clock of the grants.
-export async function part(settings, url, faults, seconds, { extra = [], quietS = 1.5 } = {}) {
+// `settings` has ttlMs, threads (2) and processes (3: one that holds a lock, one that waits for it, one that a fault has struck).
+// lastFaultUs is when the last fault had passed, on the clock of the grants.
+export async function part(settings, url, faults, seconds, { extra = [], quietS = 1.5, settleS } = {}) {
   const dir = tempDir(), random = generator(SEED);
   const workers = new Workers(url, dir, seconds, settings, extra);
-  workers.add(settings.processes ?? 4);
+  workers.add(settings.processes ?? 3);
   const kinds = faults ? { ...faults, 'pause a worker': () => workers.pause(random) } : { 'pause a holder': () => workers.pauseHolder() };
-  if (faults && (settings.processes ?? 4) > 1) kinds['kill a worker'] = () => workers.kill(random);
+  if (faults && (settings.processes ?? 3) > 1) kinds['kill a worker'] = () => workers.kill(random);
   const counts = {}, begunMs = Date.now();
   const rest = () => sleep(random(2 * settings.ttlMs));
   await sleep(500);
@@ -106,6 +116,10 @@ export async function part(settings, url, faults, seconds, { extra = [], quietS 
     await kinds[name](rest, random);
   }
   const lastFaultUs = bootUs();
+  if (settleS) {
+    while (Date.now() < workers.endMs && !areGranted(dir, lastFaultUs + settleS * 1e6)) await sleep(250);
+    workers.stop();
+  }
   await workers.end();
   const grants = readGrants(dir);
   return { grants, counts, lastFaultUs, overlaps: overlaps(grants), fenceErrors: fenceErrors(grants), losses: losses(grants) };

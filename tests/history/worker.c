@@ -14,11 +14,14 @@
  * now, it was true at that moment, so [G, the last B or E] is a time in which the holder believed
  * rightly or wrongly that nobody else had the lock.
  *
+ * It ends after SECONDS, or with SIGTERM, once it has released what it holds.
+ *
  * With `blind` the library runs over a broken driver, which releases without looking at the owner,
  * as DEL does: the checker must find what it does. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -39,6 +42,7 @@ static int64_t end_us;
 static int ttl_ms, n_names;
 static uint64_t run_id;
 static atomic_uint next_id;
+static atomic_bool is_stopped;
 
 struct worker {
     struct hf_locks *locks;
@@ -47,6 +51,14 @@ struct worker {
 };
 
 static int64_t now_us(void) { return clock_boot_us(&clock_system); }
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    is_stopped = true;
+}
+
+static bool is_over(void) { return is_stopped || now_us() >= end_us; }
 
 __attribute__((format(printf, 1, 2))) static void note(const char *fmt, ...)
 {
@@ -112,7 +124,7 @@ static void hold(struct worker *w, struct hf_lock *lock)
     bool is_short = !sound_driver && random_below(&w->random, 8);
     uint64_t longest_us = (uint64_t)ttl_ms * (is_short ? 100 : 3000);
     int64_t until_us = at_us + (int64_t)random_below(&w->random, longest_us);
-    while ((at_us = now_us()) < until_us) {
+    while ((at_us = now_us()) < until_us && !is_stopped) {
         if (!hf_lock_held(lock))
             return;
         note("B %s %" PRId64 "\n", id, at_us);
@@ -128,7 +140,7 @@ static void hold(struct worker *w, struct hf_lock *lock)
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    while (now_us() < end_us) {
+    while (!is_over()) {
         struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = ttl_ms, .wait_ms = WAIT_MS);
         struct hf_lock *lock;
         struct hf_fault fault = {0};
@@ -166,7 +178,7 @@ static struct hf_locks *open_locks(const char *url, bool is_blind)
             fprintf(stderr, "hf_open: %s: %s\n", hf_result_text(r), fault.msg);
             exit(1);
         }
-        if (now_us() >= end_us)
+        if (is_over())
             exit(0);
         wait_sleep_us(50000);
     }
@@ -178,6 +190,7 @@ int main(int argc, char **argv)
         return 64;
     struct random random;
     struct worker workers[THREADS_MAX];
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = stop, .sa_flags = SA_RESTART}, NULL);
     random_init_system(&random);
     random_bytes(&random, &run_id, sizeof run_id);
     log_fd = open(argv[2], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -1,6 +1,6 @@
 // Every row of the audit log says who made the change: an access key by its name, the address of a caller without one, the payment
 // provider, the clock, or the server itself.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import { ACTOR, assertFoldIsState, readAudit } from '../support/audit.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
 import { book, pay, reached } from '../support/payments.mjs';
-import { not, reap, start, tempDir, until } from '../support/server.mjs';
+import { itOnce, not, reap, start, tempDir, until } from '../support/server.mjs';
 
 const bearer = (key) => ({ Authorization: `Bearer ${key}` });
 const ADMIN = bearer('an-admin-key-of-the-environment');
@@ -116,7 +116,7 @@ describe('where there are keys', () => {
     await assertFoldIsState(asAdmin, event);
   });
 
-  it('sellers, who may read the history of a seat, see no addresses', async () => {
+  itOnce('sellers, who may read the history of a seat, see no addresses', async () => {
     const event = await createEvent();
     await release(await server.grant(event, 'S-A-1', {}, from('192.0.2.7')), OFFICE);
     const answer = await server.get(`/v1/events/${event.id}/seats/S-A-1`, OFFICE);
@@ -151,7 +151,7 @@ describe('where there are keys', () => {
     await assertFoldIsState(asAdmin, event);
   });
 
-  it('a renewal in the history of a seat has its own actor', async () => {
+  itOnce('a renewal in the history of a seat has its own actor', async () => {
     const event = await createEvent();
     const hold = await server.grant(event, 'S-A-1', { ttl_ms: 100_000 }, OFFICE);
     await post(`/v1/holds/${hold.id}/renew`, { ttl_ms: 400_000 }, NAMELESS);
@@ -163,7 +163,7 @@ describe('where there are keys', () => {
 describe('where there are no keys', () => {
   after(reap);
 
-  it('every caller is told as open', async () => {
+  itOnce('every caller is told as open', async () => {
     const server = await start();
     const event = await server.createEvent();
     const hold = await server.grant(event, ['S-A-1', 'S-A-2'], {}, from('192.0.2.7'));
@@ -172,7 +172,7 @@ describe('where there are no keys', () => {
     await server.finish();
   });
 
-  it('the event of the demo is made by the server', async () => {
+  itOnce('the event of the demo is made by the server', async () => {
     const server = await start({ args: ['--demo'] });
     const { data: [event] } = await server.read('/v1/events');
     assert.deepEqual(told(await readAudit(server, `event=${event.id}`)), ['create event server']);

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertBooking, assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { inTime, newKey, reap, sleep, start, until } from '../support/server.mjs';
+import { inTime, itOnce, newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 describe('areas', () => {
   let server;
@@ -23,7 +23,7 @@ describe('areas', () => {
   const confirm = (hold, fields = {}) => server.post(url(hold, '/confirm'), { fence: hold.fence, ...fields });
   const afterExpiry = async (hold) => { await sleep(ms(hold.expires_at) - Date.now() + 60); };
 
-  it('an event may have areas and no seats at all', async () => {
+  itOnce('an event may have areas and no seats at all', async () => {
     const event = await server.createEvent({ sections: undefined, areas: [{ name: 'Floor', price: 300, capacity: 7 }] });
     assert.equal(event.capacity, 7);
     assert.deepEqual(await server.counts(event), { available: 7, held: 0, booked: 0, blocked: 0 });
@@ -69,7 +69,7 @@ describe('areas', () => {
     assert.deepEqual(await server.counts(event), { available: 23, held: 6, booked: 0, blocked: 0 });
   });
 
-  it('an empty list of areas beside seats is as none', async () => {
+  itOnce('an empty list of areas beside seats is as none', async () => {
     const event = await fresh();
     assertHold(await server.take(event, { seats: ['S-A-1'], areas: {} }), { event, seats: ['S-A-1'] });
     assertInvalid(await server.ask(event, { areas: {} }), 'seats');
@@ -77,7 +77,7 @@ describe('areas', () => {
     assertHold(await server.take(event, { seats: [], areas: { Floor: 1 } }), { event, seats: [], areas: { Floor: 1 } });
   });
 
-  it('the last place is sold, one more is 409 sold_out with what is left', async () => {
+  itOnce('the last place is sold, one more is 409 sold_out with what is left', async () => {
     const event = await fresh();
     await server.take(event, { areas: { Terrace: 3 } });
     assertSoldOut(await server.ask(event, { areas: { Terrace: 3 } }), 2, 'Terrace');
@@ -165,7 +165,7 @@ describe('areas', () => {
     assert.deepEqual(assertOk(await confirm(holds[0], { rescue: true })), booking);
   });
 
-  it('max_per_hold counts seats and places together', async () => {
+  itOnce('max_per_hold counts seats and places together', async () => {
     const event = await fresh({ max_per_hold: 5 });
     for (const areas of [{ Floor: 6 }, { Floor: 3, Terrace: 3 }, { Floor: 501 }, { Floor: 2147483647 }]) {
       assertProblem(await server.ask(event, { areas }), 400, 'too_many_seats');
@@ -179,7 +179,7 @@ describe('areas', () => {
     assertProblem(await server.ask(event, { areas: { Nowhere: 1, Terrace: 5 } }), 400, 'too_many_seats');
   });
 
-  it('an unknown area is 404 no_such_seat, before any area is short', async () => {
+  itOnce('an unknown area is 404 no_such_seat, before any area is short', async () => {
     const event = await fresh();
     await server.take(event, { areas: { Terrace: 5 } });
     for (const name of ['Nowhere', 'floor', 'Floor ', ' Floor', '', 'S', 'S-A-1', 'Flo\u00f6r', 'x'.repeat(300), `a${'😀'.repeat(80)}`, '"', '\\']) {
@@ -190,7 +190,7 @@ describe('areas', () => {
     assert.deepEqual(await server.areas(event), { Floor: 20, Terrace: 0 });
   });
 
-  it('quantities are whole numbers from one; what is wrong is named', async () => {
+  itOnce('quantities are whole numbers from one; what is wrong is named', async () => {
     const event = await fresh();
     for (const quantity of [0, -1, -(2 ** 31), 2 ** 31, 2 ** 53, 1.5, 1e300, '1', true, null, [], [1], {}]) {
       assertInvalid(await server.ask(event, { areas: { Floor: quantity } }), 'areas.Floor');
@@ -211,7 +211,7 @@ describe('areas', () => {
     assert.deepEqual(await server.counts(event), { available: 29, held: 0, booked: 0, blocked: 0 });
   });
 
-  it('a long or odd name in a refusal leaves the answer whole', async () => {
+  itOnce('a long or odd name in a refusal leaves the answer whole', async () => {
     const event = await fresh();
     for (const name of ['x'.repeat(5000), '😀'.repeat(300), `ab${'é'.repeat(400)}`, 'q"\\\n\t\u0001', '%s%n%d']) {
       const wrong = assertInvalid(await server.ask(event, { areas: { [name]: 0 } }), 'areas');
@@ -238,7 +238,7 @@ describe('areas', () => {
     assert.deepEqual((await server.read(`/v1/events/${event.id}/seats`)).areas, areas);
   });
 
-  it('a capacity of a million is counted to the end, and no amount overflows', async () => {
+  itOnce('a capacity of a million is counted to the end, and no amount overflows', async () => {
     const event = await server.createEvent({ areas: [{ name: 'Field', price: 1_000_000, capacity: 1_000_000 }], max_per_hold: 500 });
     const hold = await server.take(event, { areas: { Field: 500 } });
     assert.equal(hold.amount, 500_000_000);

@@ -7,7 +7,7 @@ import {
   assertBooking, assertIdempotent, assertInvalid, assertOk, assertProblem, BOOKING_ID, ms, TIMESTAMP,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { newKey, reap, start } from '../support/server.mjs';
+import { itOnce, newKey, reap, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
 const SELLER = { Authorization: 'Bearer a-seller-key-of-the-tests' };
@@ -95,7 +95,7 @@ describe('bookings', () => {
     assert.equal(await counts(event), '40 0 0 0');
   });
 
-  it('a seat is sold, cancelled and sold again', async () => {
+  itOnce('a seat is sold, cancelled and sold again', async () => {
     const event = await createEvent();
     const sold = [];
     for (let i = 0; i < 4; i++) {
@@ -187,7 +187,7 @@ describe('bookings', () => {
     await server.grant(events[1], 'S-A-1', {}, SELLER);
   });
 
-  it('what is wrong is named', async () => {
+  itOnce('what is wrong is named', async () => {
     const event = await createEvent();
     for (const [query, field] of [['status=active', 'status'], ['status=', 'status'], ['limit=0', 'limit'], ['limit=101', 'limit'], ['limit=x', 'limit'], ['cursor=x', 'cursor'],
       ['cursor=', 'cursor'], ['hold=x', 'hold'], ['owner=%ff', 'owner'], ['reference=a%c3', 'reference'], ['reference=a&reference=b', 'reference'], [`event=${event.id}&cursor=7`, 'cursor']]) assertInvalid(await list(query), field);

@@ -7,7 +7,7 @@ import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { inTime, newKey, not, reap, sleep, start, until } from '../support/server.mjs';
+import { inTime, itOnce, newKey, not, reap, sleep, start, until } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
 const SELLER = { Authorization: 'Bearer a-seller-key-of-the-tests' };
@@ -111,12 +111,12 @@ describe('channels', () => {
     assert.equal(await counts(event), '44 0 3 0');
   });
 
-  it('a request blocks at most 200,000 seats', async () => {
+  itOnce('a request blocks at most 200,000 seats', async () => {
     const big = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 2001, seats_per_row: 100 }] }, ADMIN);
     assertProblem(await block(big, { sections: ['S'] }), 400, 'too_many_seats');
   });
 
-  it('whole sections can be blocked and put back', async () => {
+  itOnce('whole sections can be blocked and put back', async () => {
     const event = await createEvent();
     assert.deepEqual(assertOk(await block(event, { sections: ['T'], seats: ['S-A-1', 'T-A-2'], channel: 'club' })), {
       object: 'event_seats', event: event.id, status: 'blocked', seats: ['S-A-1', 'T-A-2'], sections: ['T'], channel: 'club',
@@ -138,7 +138,7 @@ describe('channels', () => {
     assert.equal(await counts(event), '47 0 0 0');
   });
 
-  it('a section that is named twice is refused, before memory is taken for its seats', async () => {
+  itOnce('a section that is named twice is refused, before memory is taken for its seats', async () => {
     const event = await createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 100000 }] });
     for (const act of [block, unblock]) assertInvalid(await act(event, { sections: Array(12000).fill('S') }), 'sections');
     assert.equal(await seq(event), 1); // its creation
@@ -173,7 +173,7 @@ describe('channels', () => {
     assert.equal(await counts(event), '43 0 0 4');
   });
 
-  it('unblocking with a channel touches only its own; without one, every seat named', async () => {
+  itOnce('unblocking with a channel touches only its own; without one, every seat named', async () => {
     const event = await createEvent();
     assertOk(await block(event, { seats: ['S-A-1'], channel: 'house' }));
     assertOk(await block(event, { seats: ['S-A-2'], channel: 'press' }));
@@ -187,7 +187,7 @@ describe('channels', () => {
     assert.equal(await letters(event, 'S-A-2', 'S-A-3', 'S-A-4'), '...');
   });
 
-  it('blocked seats move from channel to channel', async () => {
+  itOnce('blocked seats move from channel to channel', async () => {
     const event = await createEvent();
     const seats = ['S-A-1', 'S-A-2'];
     assertOk(await block(event, { seats }));
@@ -203,7 +203,7 @@ describe('channels', () => {
     assert.equal(await counts(event), '45 0 0 2');
   });
 
-  it('what is wrong is named', async () => {
+  itOnce('what is wrong is named', async () => {
     const event = await createEvent();
     for (const act of [block, unblock]) {
       for (const [body, field] of [

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { openShop } from '../support/checkout.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { inTime, reap, until } from '../support/server.mjs';
+import { inTime, itOnce, reap, until } from '../support/server.mjs';
 
 describe('with --capture manual', () => {
   let shop;
@@ -73,7 +73,7 @@ describe('with --capture manual', () => {
     await shop.seats(event, '.', 'S-A-1');
   });
 
-  it('a late authorization is canceled, and no money moves', async () => {
+  itOnce('a late authorization is canceled, and no money moves', async () => {
     const event = await server.createEvent();
     const { hold, booking } = await shop.checkout(event, 'S-A-1');
     const { forward } = shop.relay;

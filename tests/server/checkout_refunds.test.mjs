@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { CARD, openShop } from '../support/checkout.mjs';
 import { assertIdempotent, assertInvalid, assertOk, assertProblem, TIMESTAMP } from '../support/expect.mjs';
-import { newKey, reap, until } from '../support/server.mjs';
+import { itOnce, newKey, reap, until } from '../support/server.mjs';
 
 const JOB_LEASE_MS = 25_000; // of src/model/payment.h
 const NOWHERE = `bkg_${'0'.repeat(10)}1${'0'.repeat(17)}`;
@@ -68,7 +68,7 @@ describe('money', () => {
       assertProblem(await server.get(`/v1/events/evt_${'0'.repeat(10)}1${'0'.repeat(17)}/revenue`), 404, 'no_such_event');
     });
 
-    it('goes back in parts, and never more than was paid', async () => {
+    itOnce('goes back in parts, and never more than was paid', async () => {
       const booking = await sell();
       assertOk(await refund(booking, { amount: 300 }));
       const problem = assertProblem(await refund(booking, { amount: 701 }), 409, 'not_refundable');
@@ -89,7 +89,7 @@ describe('money', () => {
       assert.equal((await refundsOf(booking)).length, 1);
     });
 
-    it('is not there before it was paid, or where nothing is', async () => {
+    itOnce('is not there before it was paid, or where nothing is', async () => {
       const { hold, booking } = await shop.checkout(event, nextSeat());
       assertProblem(await refund(booking), 409, 'not_refundable');
       const free = await server.grant(event, nextSeat());
@@ -140,7 +140,7 @@ describe('money', () => {
       assert.equal((await refundsOf(booking)).length, 1);
     });
 
-    it('goes back as far as it has not yet', async () => {
+    itOnce('goes back as far as it has not yet', async () => {
       const booking = await sell();
       assertOk(await refund(booking, { amount: 300 }));
       assertOk(await cancel(booking));
@@ -190,7 +190,7 @@ describe('money', () => {
       assert.deepEqual((await shop.refunds('?status=failed')).map((one) => one.booking), [booking.id]);
     });
 
-    it('is shown, and not tried again by itself, where the seller keeps the seats sold', async () => {
+    itOnce('is shown, and not tried again by itself, where the seller keeps the seats sold', async () => {
       const booking = await sell(CARD.refundFails);
       assertOk(await refund(booking, { amount: 500 }));
       await shop.settled(booking, 'confirmed', 'refund_failed');
@@ -286,7 +286,7 @@ describe('a cancelled event', () => {
     assert.deepEqual([cancellation.bookings_left, cancellation.refunds_done], [0, 4]);
   });
 
-  it('gives late money back', async () => {
+  itOnce('gives late money back', async () => {
     const event = await server.createEvent();
     const { booking } = await shop.checkout(event, 'S-A-1');
     await shop.breakProvider('cancel', 'retrieve');

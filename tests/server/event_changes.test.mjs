@@ -8,7 +8,7 @@ import {
   assertIdempotent, assertInvalid, assertOk, assertProblem, ms, TIMESTAMP,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { inTime, newKey, reap, sleep, start } from '../support/server.mjs';
+import { inTime, itOnce, newKey, reap, sleep, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const in_ = (milliseconds) => new Date(Date.now() + milliseconds).toISOString();
@@ -66,7 +66,7 @@ describe('events change', () => {
     });
   });
 
-  it('a start keeps the offset that it came with, and times of sales are in UTC', async () => {
+  itOnce('a start keeps the offset that it came with, and times of sales are in UTC', async () => {
     for (const [given, answered] of [
       ['2030-01-31T21:00:00+01:00', '2030-01-31T21:00:00.000+01:00'], ['2030-06-30t20:30:00.5-09:30', '2030-06-30T20:30:00.500-09:30'],
       ['2030-01-01T00:15:00+05:45', '2030-01-01T00:15:00.000+05:45'], ['2030-01-31T20:00:00+00:00', '2030-01-31T20:00:00.000Z'], ['2030-01-31 20:00:00z', '2030-01-31T20:00:00.000Z'],
@@ -82,7 +82,7 @@ describe('events change', () => {
     assert.equal(moved.starts_at, '2030-01-31T20:00:00.000Z', 'the same moment with another offset');
   });
 
-  it('a time zone is one that there is, and an image has an address that a page may use', async () => {
+  itOnce('a time zone is one that there is, and an image has an address that a page may use', async () => {
     for (const timezone of ['Europe/Berlin', 'America/Argentina/Buenos_Aires', 'Etc/GMT+5', 'UTC']) assert.equal((await createEvent({ timezone })).timezone, timezone);
     for (const image of ['/pictures/a.jpg', 'https://example.org', 'https://example.org:8443/a?b=c#d', 'https://example.org/%C3%A4.png']) {
       assert.equal((await createEvent({ image })).image, image);
@@ -97,7 +97,7 @@ describe('events change', () => {
     assert.deepEqual(termsOf(await get(event)), TERMS);
   });
 
-  it('sales close at the start, unless they are to close at another time', async () => {
+  itOnce('sales close at the start, unless they are to close at another time', async () => {
     const begins = await inTime(async (ttlMs) => {
       const made = await createEvent({ starts_at: in_(ttlMs), sales_open_at: '2020-01-01T00:00:00Z' });
       await server.grant(made, 'S-A-1');
@@ -159,7 +159,7 @@ describe('events change', () => {
     assert.deepEqual((await map(event)).prices, { S: 1200, T: 700, Floor: 0 });
   });
 
-  it('limits change for what is asked from then on', async () => {
+  itOnce('limits change for what is asked from then on', async () => {
     const event = await createEvent({ hold_ttl_ms: 600_000, hold_max_ms: 600_000 });
     const hold = await server.grant(event, ['S-A-1', 'S-A-2', 'S-A-3'], { ttl_ms: 300_000 });
     await changed(event, { max_per_hold: 2, hold_ttl_ms: 5000, hold_max_ms: 8000 });
@@ -176,7 +176,7 @@ describe('events change', () => {
     assertProblem(await server.patch(`/v1/holds/${hold.id}`, { fence: swap.json.fence, add: { seats: ['S-A-1'] } }), 400, 'too_many_seats');
   });
 
-  it('what is wrong is named, and nothing changes', async () => {
+  itOnce('what is wrong is named, and nothing changes', async () => {
     const event = await createEvent(TERMS);
     const before = (await map(event)).seq;
     for (const [body, field] of [
@@ -218,7 +218,7 @@ describe('events change', () => {
     assert.equal((await map(event)).prices.S, 7, 'a replay has no effect');
   });
 
-  it('hundreds of changes cost no more than one', async () => { // 28 of them used to end the server
+  itOnce('hundreds of changes cost no more than one', async () => { // 28 of them used to end the server
     const event = await createEvent();
     for (let i = 0; i < 60; i++) assert.equal((await changed(event, { prices: { S: i } })).sections[0].price, i);
     assert.equal((await map(event)).prices.S, 59);
@@ -374,7 +374,7 @@ describe('events change', () => {
       }
     });
 
-    it('of seats and the event together: only the last message of a seq has the id', async () => {
+    itOnce('of seats and the event together: only the last message of a seq has the id', async () => {
       const event = await createEvent();
       const { seq: start_ } = await map(event);
       await server.grant(event, 'S-A-1');
@@ -391,7 +391,7 @@ describe('events change', () => {
       assert.deepEqual([second.data.changes, second.data.areas], [[['S-A-1', 'h']], { Floor: 17 }]);
     });
 
-    it('nothing of changes that a map does not show', async () => {
+    itOnce('nothing of changes that a map does not show', async () => {
       const event = await createEvent();
       const { seq } = await map(event);
       assertOk(await act(event, 'open')); // as it is

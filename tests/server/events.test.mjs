@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, EVENT_ID, ms } from '../support/expect.mjs';
-import { mapOf, start } from '../support/server.mjs';
+import { itOnce, mapOf, start } from '../support/server.mjs';
 
 const section = { name: 'Stalls', tier: 'A', price: 6500, rows: 2, seats_per_row: 3 };
 
@@ -16,7 +16,7 @@ describe('events', () => {
   const create = (fields) => server.post('/v1/events',
     { name: 'Gala', currency: 'usd', sections: [section], ...fields });
 
-  it('a new event answers with its fields, the defaults and what the server added', async () => {
+  itOnce('a new event answers with its fields, the defaults and what the server added', async () => {
     const before = Date.now();
     const event = assertOk(await create(), 201);
     assert.equal(event.object, 'event');
@@ -40,7 +40,7 @@ describe('events', () => {
     for (const [field, value] of Object.entries(event)) assert.deepEqual(read[field], value, field);
   });
 
-  it('rows may be listed by name', async () => {
+  itOnce('rows may be listed by name', async () => {
     const listed = { name: 'Box', tier: 'V', price: 9900,
       rows: [{ name: 'Left', seats: 2 }, { name: '7', seats: 4 }] };
     const event = assertOk(await create({ sections: [listed] }), 201);
@@ -61,13 +61,13 @@ describe('events', () => {
     assert.deepEqual(snapshot.areas, [{ name: 'Floor', price: 3000, capacity: 500, available: 500 }]);
   });
 
-  it('an event may have areas only', async () => {
+  itOnce('an event may have areas only', async () => {
     const answer = await server.post('/v1/events',
       { name: 'Gig', currency: 'usd', areas: [{ name: 'Floor', price: 3000, capacity: 5 }] });
     assert.equal(assertOk(answer, 201).capacity, 5);
   });
 
-  it('rows are named A to Z, then AA, and on to ZZ and AAA', async () => {
+  itOnce('rows are named A to Z, then AA, and on to ZZ and AAA', async () => {
     const event = assertOk(await create({ sections: [{ ...section, rows: 704, seats_per_row: 1 }] }), 201);
     const { sections } = assertOk(await server.get(`/v1/events/${event.id}/seats`));
     const names = sections[0].rows.map(({ name }) => name);
@@ -77,14 +77,14 @@ describe('events', () => {
     await server.grant(event, ['Stalls-ZZ-1', 'Stalls-AAA-1']);
   });
 
-  it('names of 32 characters are taken, whatever their bytes', async () => {
+  itOnce('names of 32 characters are taken, whatever their bytes', async () => {
     for (const name of ['x'.repeat(32), 'é'.repeat(32), '😀'.repeat(32), 'with space', 'a.b/c%d']) {
       const event = assertOk(await create({ sections: [{ ...section, name }] }), 201);
       assert.deepEqual((await server.grant(event, `${name}-A-1`)).seats, [`${name}-A-1`]);
     }
   });
 
-  it('an event that makes no sense is refused and the field named', async () => {
+  itOnce('an event that makes no sense is refused and the field named', async () => {
     const one = (change) => ({ sections: [{ ...section, ...change }] });
     const rows = (list) => ({ sections: [{ name: 'S', price: 1, rows: list }] });
     const area = (change) => ({ areas: [{ name: 'Floor', price: 1, capacity: 1, ...change }] });
@@ -124,14 +124,14 @@ describe('events', () => {
     }
   });
 
-  it('an event description may be larger than other bodies', async () => {
+  itOnce('an event description may be larger than other bodies', async () => {
     const rows = Array.from({ length: 4000 }, (_, index) => ({ name: `R${index}`, seats: 2 }));
     const event = assertOk(await create({ sections: [{ name: 'S', tier: 'A', price: 1, rows }] }), 201);
     assert.equal(event.capacity, 8000);
     await server.grant(event, 'S-R3999-2');
   });
 
-  it('an unknown event is 404 no_such_event', async () => {
+  itOnce('an unknown event is 404 no_such_event', async () => {
     const id = `evt_${'0'.repeat(28)}`;
     for (const path of [`/v1/events/${id}`, `/v1/events/${id}/seats`]) {
       assertProblem(await server.get(path), 404, 'no_such_event');
@@ -154,7 +154,7 @@ describe('events', () => {
     assert.deepEqual(await counts(), [17, 0, 3, 0]);
   });
 
-  it('the map is one character a seat', async () => {
+  itOnce('the map is one character a seat', async () => {
     const event = await server.createEvent();
     const fresh = assertOk(await server.get(`/v1/events/${event.id}/seats`));
     assert.deepEqual(Object.keys(fresh).sort(), ['areas', 'currency', 'event', 'prices', 'sections', 'seq', 'status']);
@@ -174,7 +174,7 @@ describe('events', () => {
     assert.ok(later.seq > fresh.seq);
   });
 
-  it('the ETag of the map is its seq, and a map already known is 304', async () => {
+  itOnce('the ETag of the map is its seq, and a map already known is 304', async () => {
     const event = await server.createEvent();
     const path = `/v1/events/${event.id}/seats`;
     const first = await server.get(path);
@@ -200,7 +200,7 @@ describe('events', () => {
     assert.ok(third.json.seq > second.json.seq);
   });
 
-  it('a refusal does not move the seq', async () => {
+  itOnce('a refusal does not move the seq', async () => {
     const event = await server.createEvent();
     await server.grant(event, 'S-A-1');
     const path = `/v1/events/${event.id}/seats`;
@@ -209,7 +209,7 @@ describe('events', () => {
     assert.equal((await server.get(path, { 'If-None-Match': tag })).status, 304);
   });
 
-  it('a large map is compressed for clients that ask for it', async () => {
+  itOnce('a large map is compressed for clients that ask for it', async () => {
     const event = await server.createEvent({ sections: [{ ...section, rows: 200, seats_per_row: 100 }] });
     const path = `/v1/events/${event.id}/seats`;
     const plain = await server.get(path);
@@ -247,7 +247,7 @@ describe('lists of events', () => {
   });
   after(() => server?.stop());
 
-  it('an empty server has an empty list', async () => {
+  itOnce('an empty server has an empty list', async () => {
     const empty = await start();
     const list = assertOk(await empty.get('/v1/events'));
     assert.deepEqual(list.data, []);
@@ -255,7 +255,7 @@ describe('lists of events', () => {
     await empty.stop();
   });
 
-  it('without a limit a short list is whole', async () => {
+  itOnce('without a limit a short list is whole', async () => {
     const list = assertOk(await server.get('/v1/events?limit=100'));
     assert.equal(list.data.length, 12);
     assert.equal(list.has_more, false);
@@ -302,7 +302,7 @@ describe('lists of events', () => {
     assert.deepEqual(await list(), unloaded);
   });
 
-  it('a list of large events is small, and smaller in gzip', async (t) => {
+  itOnce('a list of large events is small, and smaller in gzip', async (t) => {
     const own = await start();
     t.after(() => own.stop());
     const rows = Array.from({ length: 20_000 }, (_, i) => ({ name: `r${i}`, seats: 90 + (i % 3) }));
@@ -336,14 +336,14 @@ describe('lists of events', () => {
     }
   });
 
-  it('a page does not shift when events are added', async () => {
+  itOnce('a page does not shift when events are added', async () => {
     const first = assertOk(await server.get('/v1/events?limit=5'));
     ids.push((await server.createEvent({ name: 'Late' })).id);
     const second = assertOk(await server.get(`/v1/events?limit=5&cursor=${encodeURIComponent(first.next_cursor)}`));
     assert.deepEqual([...first.data, ...second.data].map(({ id }) => id), ids.slice(2, 12).reverse());
   });
 
-  it('a limit or cursor that makes no sense is refused', async () => {
+  itOnce('a limit or cursor that makes no sense is refused', async () => {
     for (const limit of ['0', '-1', '101', 'abc', '', '1.5', '99999999999999999999']) {
       assertInvalid(await server.get(`/v1/events?limit=${limit}`), 'limit');
     }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, TIMESTAMP } from '../support/expect.mjs';
-import { newKey, reap, start } from '../support/server.mjs';
+import { itOnce, newKey, reap, start } from '../support/server.mjs';
 
 describe('heat', () => {
   let server, event;
@@ -49,7 +49,7 @@ describe('heat', () => {
     assert.equal(total, 6);
   });
 
-  it('limit shortens the list and not the total', async () => {
+  itOnce('limit shortens the list and not the total', async () => {
     const { total, seats } = await heat('?limit=1');
     assert.deepEqual(seats, [['S-A-1', 4]]);
     assert.equal(total, 6);
@@ -58,7 +58,7 @@ describe('heat', () => {
     }
   });
 
-  it('refusals of other kinds make no seat hot', async () => {
+  itOnce('refusals of other kinds make no seat hot', async () => {
     const before = await heat();
     assertProblem(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-A-1'] }), 409, 'seat_taken');
     assertProblem(await server.hold(event, ['S-Z-1']), 404, 'no_such_seat');
@@ -73,7 +73,7 @@ describe('heat', () => {
     assert.deepEqual((await heat('?limit=1')).seats, [['S-A-5', 39]]);
   });
 
-  it('a restart forgets', async () => {
+  itOnce('a restart forgets', async () => {
     const { since } = await heat();
     await server.restart();
     const after = await heat();

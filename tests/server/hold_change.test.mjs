@@ -7,7 +7,7 @@ import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { inTime, newKey, reap, sleep, start, until } from '../support/server.mjs';
+import { inTime, itOnce, newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
 
@@ -99,7 +99,7 @@ describe('changing a hold', () => {
     await server.grant(event, ['S-A-2', 'S-A-3']);
   });
 
-  it('added places cost what they cost at that moment, the others what they cost before', async () => {
+  itOnce('added places cost what they cost at that moment, the others what they cost before', async () => {
     const event = await createEvent();
     const price = async (prices) => assertOk(await server.patch(`/v1/events/${event.id}`, { prices }));
     const hold = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 2 } });
@@ -122,7 +122,7 @@ describe('changing a hold', () => {
     assert.equal(booking.amount, now.amount);
   });
 
-  it('taken, unknown, too few: refusals are those of a new hold, and nothing changes', async () => {
+  itOnce('taken, unknown, too few: refusals are those of a new hold, and nothing changes', async () => {
     const event = await createEvent({ max_per_hold: 6 });
     const hold = await server.take(event, { seats: ['S-A-1'], areas: { Floor: 1 } });
     await server.grant(event, 'S-A-5');
@@ -155,14 +155,14 @@ describe('changing a hold', () => {
     assertOk(await change(hold, { add: { seats: many }, remove })); // six again
   });
 
-  it('several areas together are no way around max_per_hold', async () => {
+  itOnce('several areas together are no way around max_per_hold', async () => {
     const areas = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [name, name === 'e' ? 294967297 : 1_000_000_000])); // 2^32 + 1 places
     const event = await server.createEvent({ areas: Object.entries(areas).map(([name, capacity]) => ({ name, price: 1, capacity })) });
     const hold = await server.grant(event, 'S-A-1');
     await refused(event, hold, { add: { areas } }, (answer) => assertProblem(answer, 400, 'too_many_seats'));
   });
 
-  it('a hold with nothing left is no hold, a change of nothing no change', async () => {
+  itOnce('a hold with nothing left is no hold, a change of nothing no change', async () => {
     const event = await createEvent();
     const hold = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 } });
     await refused(event, hold, { remove: { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 } } }, (answer) => assertInvalid(answer));
@@ -171,7 +171,7 @@ describe('changing a hold', () => {
     }
   });
 
-  it('what is wrong is named', async () => {
+  itOnce('what is wrong is named', async () => {
     const event = await createEvent();
     const hold = await server.take(event, { seats: ['S-A-1'], areas: { Floor: 2 } });
     const add = { seats: ['S-A-2'] };
@@ -238,7 +238,7 @@ describe('changing a hold', () => {
     assert.equal(assertOk(await server.post(`/v1/holds/${grown.id}/confirm`, { fence: grown.fence, rescue: true })).id, rescued.id);
   });
 
-  it('of a closed event places can only be given back', async () => {
+  itOnce('of a closed event places can only be given back', async () => {
     const event = await createEvent();
     const hold = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 } });
     assertOk(await server.post(`/v1/events/${event.id}/close`));
@@ -314,7 +314,7 @@ describe('changing a hold', () => {
     assert.deepEqual(await server.counts(event), { available: 47, held: 0, booked: 0, blocked: 0 });
   });
 
-  it('the history tells of it', async () => {
+  itOnce('the history tells of it', async () => {
     const event = await createEvent();
     const hold = await server.grant(event, 'S-A-1');
     const now = await changed(hold, { add: { seats: ['S-A-2'] }, remove: { seats: ['S-A-1'] } });

@@ -1,5 +1,5 @@
 // Creating holds: the 201, every refusal, and the order in which the server checks for reasons to refuse.
-// backends: sqlite cluster
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

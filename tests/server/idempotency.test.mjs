@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
-import { backend, newKey, start } from '../support/server.mjs';
+import { backend, itOnce, newKey, start } from '../support/server.mjs';
 
 const keyed = (key) => ({ 'Idempotency-Key': key });
 
@@ -32,19 +32,19 @@ describe('idempotency keys', () => {
     assert.equal(counts.held, 1);
   });
 
-  it('without a key nothing is a repeat', async () => {
+  itOnce('without a key nothing is a repeat', async () => {
     const seat = freeSeat();
     assertOk(await server.hold(event, seat), 201);
     assertProblem(await server.hold(event, seat), 409, 'seat_taken');
   });
 
-  it('another key is another request', async () => {
+  itOnce('another key is another request', async () => {
     const seat = freeSeat();
     assertOk(await server.hold(event, seat, {}, keyed(newKey())), 201);
     assertProblem(await server.hold(event, seat, {}, keyed(newKey())), 409, 'seat_taken');
   });
 
-  it('a quoted key is the bare key', async () => {
+  itOnce('a quoted key is the bare key', async () => {
     const key = newKey();
     const seat = freeSeat();
     const first = await server.hold(event, seat, {}, keyed(`"${key}"`));
@@ -63,7 +63,7 @@ describe('idempotency keys', () => {
     assertReplay(await server.hold(event, seat, {}, keyed(key)), first);
   });
 
-  it('the same key on another path is 422 idempotency_mismatch', async () => {
+  itOnce('the same key on another path is 422 idempotency_mismatch', async () => {
     const key = newKey();
     const hold = assertOk(await server.hold(event, freeSeat(), {}, keyed(key)), 201);
     const other = await server.grant(event, freeSeat());
@@ -86,7 +86,7 @@ describe('idempotency keys', () => {
     assertReplay(await server.hold(event, seat, {}, keyed(key)), granted);
   });
 
-  it('a refused body does not spend the key', async () => {
+  itOnce('a refused body does not spend the key', async () => {
     const key = newKey();
     const seat = freeSeat();
     assertInvalid(await server.hold(event, seat, { nonsense: 1 }, keyed(key)), 'nonsense');
@@ -144,7 +144,7 @@ describe('idempotency keys', () => {
     assert.equal(data.filter(({ name }) => name === 'Twice').length, 0);
   });
 
-  it('a key has 16 to 255 characters', async () => {
+  itOnce('a key has 16 to 255 characters', async () => {
     const seat = freeSeat();
     for (const key of ['', 'x', 'x'.repeat(15), `"${'x'.repeat(15)}"`, '""', 'x'.repeat(256), 'x'.repeat(2000)]) {
       const answer = await server.hold(event, seat, {}, keyed(key));
@@ -159,7 +159,7 @@ describe('idempotency keys', () => {
     assertOk(await server.hold(event, freeSeat(), {}, keyed(`"${'q'.repeat(255)}"`)), 201);
   });
 
-  it('every POST checks its key', async () => {
+  itOnce('every POST checks its key', async () => {
     const hold = await server.grant(event, freeSeat());
     for (const [path, body] of [['/v1/events', { name: 'x', currency: 'usd', sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 1 }] }],
       [`/v1/holds/${hold.id}/renew`, {}], [`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }]]) {

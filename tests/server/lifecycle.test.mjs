@@ -1,11 +1,11 @@
 // The life of a hold: every call in every state, legal or not.  Tests that wait for an expiry run
 // concurrently, since the shortest hold lasts a second.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertBooking, assertHold, assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
-import { inTime, sleep, start, until } from '../support/server.mjs';
+import { inTime, itOnce, sleep, start, until } from '../support/server.mjs';
 
 describe('the life of a hold', () => {
   let server;
@@ -58,7 +58,7 @@ describe('the life of a hold', () => {
       assert.equal((await read(hold)).expires_at, renewed.expires_at);
     });
 
-    it('is renewed by the ttl that was asked for', async () => {
+    itOnce('is renewed by the ttl that was asked for', async () => {
       const hold = await active({ ttl_ms: 20_000 });
       const from = Date.now();
       const renewed = assertOk(await renew(hold, { ttl_ms: 60_000 }));
@@ -67,12 +67,12 @@ describe('the life of a hold', () => {
       assert.ok(renewed.expires_in_ms > 40_000 && renewed.expires_in_ms <= 60_000, `${renewed.expires_in_ms}`);
     });
 
-    it('is renewed without a body at all', async () => {
+    itOnce('is renewed without a body at all', async () => {
       const hold = await active({ ttl_ms: 20_000 });
       assertOk(await server.post(url(hold, '/renew')));
     });
 
-    it('is never shortened by a renewal', async () => {
+    itOnce('is never shortened by a renewal', async () => {
       const hold = await active({ ttl_ms: 100_000 });
       const renewed = assertHold(assertOk(await renew(hold, { ttl_ms: 1000 })), { event, seats: hold.seats });
       assert.equal(renewed.expires_at, hold.expires_at);
@@ -89,7 +89,7 @@ describe('the life of a hold', () => {
       assert.deepEqual(logged, [...new Set(expiries)]);
     });
 
-    it('is not renewed twice by a repeat of a key whose renewal changed nothing', async () => {
+    itOnce('is not renewed twice by a repeat of a key whose renewal changed nothing', async () => {
       const hold = await active({ ttl_ms: 20_000 });
       const headers = { 'Idempotency-Key': `nothing-to-renew-${hold.fence}` };
       const first = await server.post(url(hold, '/renew'), { ttl_ms: 1000 }, headers);
@@ -101,7 +101,7 @@ describe('the life of a hold', () => {
       assert.equal((await read(hold)).expires_at, longer.expires_at);
     });
 
-    it('is renewed up to hold_max_ms from its creation, and then no more', async () => {
+    itOnce('is renewed up to hold_max_ms from its creation, and then no more', async () => {
       const capped = await server.createEvent({ hold_ttl_ms: 110_000, hold_max_ms: 110_001 });
       const hold = await server.grant(capped, 'S-A-1', { ttl_ms: 30_000 });
       assert.equal(ms(hold.max_expires_at) - ms(hold.created_at), 110_001);
@@ -116,14 +116,14 @@ describe('the life of a hold', () => {
       assert.equal(await seat(hold), 'h');
     });
 
-    it('already at its cap is 409 renewal_cap', async () => {
+    itOnce('already at its cap is 409 renewal_cap', async () => {
       const capped = await server.createEvent({ hold_ttl_ms: 50_000, hold_max_ms: 50_000 });
       const hold = await server.grant(capped, 'S-A-1');
       assert.equal(hold.expires_at, hold.max_expires_at);
       assertProblem(await renew(hold), 409, 'renewal_cap');
     });
 
-    it('is not renewed by nonsense', async () => {
+    itOnce('is not renewed by nonsense', async () => {
       const hold = await active();
       for (const ttl of [999, 0, -1, 480_001, '1000', 1000.5, true]) {
         assertInvalid(await renew(hold, { ttl_ms: ttl }), 'ttl_ms');
@@ -155,14 +155,14 @@ describe('the life of a hold', () => {
       assert.deepEqual(again, booking);
     });
 
-    it('is confirmed with rescue as without', async () => {
+    itOnce('is confirmed with rescue as without', async () => {
       const hold = await active();
       assertBooking(assertOk(await confirm(hold, { rescue: true }), 201), hold);
       const plain = await active();
       assertBooking(assertOk(await confirm(plain, { rescue: false }), 201), plain);
     });
 
-    it('is not confirmed by another fence', async () => {
+    itOnce('is not confirmed by another fence', async () => {
       const hold = await active();
       for (const fence of [hold.fence - 1, hold.fence + 1, 0, -5, 2 ** 52]) {
         const answer = await confirm(hold, { fence });
@@ -175,7 +175,7 @@ describe('the life of a hold', () => {
       assertOk(await confirm(hold), 201);
     });
 
-    it('is not confirmed by nonsense', async () => {
+    itOnce('is not confirmed by nonsense', async () => {
       const hold = await active();
       const bad = [[{ fence: undefined }, 'fence'], [{ fence: `${hold.fence}` }, 'fence'], [{ fence: 1.5 }, 'fence'],
         [{ fence: true }, 'fence'], [{ reference: 7 }, 'reference'], [{ rescue: 'yes' }, 'rescue'],
@@ -188,11 +188,11 @@ describe('the life of a hold', () => {
   });
 
   describe('released', () => {
-    it('reads as released', async () => assertHold(await read(await released()), { status: 'released' }));
-    it('cannot be renewed: 410 hold_released', async () => {
+    itOnce('reads as released', async () => assertHold(await read(await released()), { status: 'released' }));
+    itOnce('cannot be renewed: 410 hold_released', async () => {
       assertProblem(await renew(await released()), 410, 'hold_released');
     });
-    it('is released again with 204', async () => {
+    itOnce('is released again with 204', async () => {
       const hold = await released();
       assert.equal((await release(hold)).status, 204);
       assert.equal((await release(hold)).status, 204);
@@ -204,14 +204,14 @@ describe('the life of a hold', () => {
       assert.equal(await seat(hold), 'h');
       assertHold(await read(next));
     });
-    it('cannot be confirmed: 410 hold_released, whatever the fence, rescue or not', async () => {
+    itOnce('cannot be confirmed: 410 hold_released, whatever the fence, rescue or not', async () => {
       const hold = await released();
       assertProblem(await confirm(hold), 410, 'hold_released');
       assertProblem(await confirm(hold, { rescue: true }), 410, 'hold_released');
       assertProblem(await confirm(hold, { fence: hold.fence + 1 }), 410, 'hold_released');
       assert.equal(await seat(hold), '.');
     });
-    it('answers 400 to nonsense before it answers 410', async () => {
+    itOnce('answers 400 to nonsense before it answers 410', async () => {
       const hold = await released();
       assertInvalid(await confirm(hold, { fence: 'x' }), 'fence');
       assertInvalid(await renew(hold, { ttl_ms: -1 }), 'ttl_ms');
@@ -219,11 +219,11 @@ describe('the life of a hold', () => {
   });
 
   describe('confirmed', () => {
-    it('reads as confirmed', async () => assertHold(await read(await confirmed()), { status: 'confirmed' }));
-    it('cannot be renewed: 409 hold_confirmed', async () => {
+    itOnce('reads as confirmed', async () => assertHold(await read(await confirmed()), { status: 'confirmed' }));
+    itOnce('cannot be renewed: 409 hold_confirmed', async () => {
       assertProblem(await renew(await confirmed()), 409, 'hold_confirmed');
     });
-    it('cannot be released: 409 hold_confirmed', async () => {
+    itOnce('cannot be released: 409 hold_confirmed', async () => {
       const hold = await confirmed();
       assertProblem(await release(hold), 409, 'hold_confirmed');
       assert.equal(await seat(hold), 'b');
@@ -235,7 +235,7 @@ describe('the life of a hold', () => {
       assert.deepEqual(assertOk(await confirm(hold, { reference: 'first' })), hold.booking);
       assert.deepEqual(assertOk(await confirm(hold, { rescue: true })), hold.booking);
     });
-    it('is 409 reference_mismatch to another reference, and keeps its own', async () => {
+    itOnce('is 409 reference_mismatch to another reference, and keeps its own', async () => {
       const hold = await confirmed({ reference: 'first' });
       for (const reference of ['second', 'First', 'firs', 'first ', '']) {
         assertProblem(await confirm(hold, { reference }), 409, 'reference_mismatch');
@@ -258,35 +258,35 @@ describe('the life of a hold', () => {
         else assertProblem(answer, 409, 'reference_mismatch');
       });
     });
-    it('is still 409 stale_fence to another fence', async () => {
+    itOnce('is still 409 stale_fence to another fence', async () => {
       const hold = await confirmed();
       assertProblem(await confirm(hold, { fence: hold.fence + 1 }), 409, 'stale_fence');
     });
   });
 
   describe('expired', { concurrency: 32 }, () => {
-    it('reads as expired, with no time left', async () => {
+    itOnce('reads as expired, with no time left', async () => {
       const hold = await expired();
       const later = assertHold(await read(hold), { event, seats: hold.seats, status: 'expired' });
       assert.ok(later.expires_in_ms <= 0, `${later.expires_in_ms}`);
       assert.equal(later.expires_at, hold.expires_at);
       assert.equal(later.fence, hold.fence);
     });
-    it('cannot be renewed: 410 hold_expired', async () => {
+    itOnce('cannot be renewed: 410 hold_expired', async () => {
       assertProblem(await renew(await expired()), 410, 'hold_expired');
     });
-    it('cannot be released: 410 hold_expired', async () => {
+    itOnce('cannot be released: 410 hold_expired', async () => {
       assertProblem(await release(await expired()), 410, 'hold_expired');
     });
-    it('cannot be confirmed: 410 hold_expired', async () => {
+    itOnce('cannot be confirmed: 410 hold_expired', async () => {
       const hold = await expired();
       assertProblem(await confirm(hold), 410, 'hold_expired');
       assertProblem(await confirm(hold, { rescue: false }), 410, 'hold_expired');
     });
-    it('is 410 before it is stale_fence', async () => {
+    itOnce('is 410 before it is stale_fence', async () => {
       assertProblem(await confirm(await expired(), { fence: 1 }), 410, 'hold_expired');
     });
-    it('answers 400 to nonsense before it answers 410', async () => {
+    itOnce('answers 400 to nonsense before it answers 410', async () => {
       const hold = await expired();
       assertInvalid(await confirm(hold, { fence: 'x' }), 'fence');
       assertInvalid(await renew(hold, { ttl_ms: 'x' }), 'ttl_ms');
@@ -296,7 +296,7 @@ describe('the life of a hold', () => {
       const next = await server.grant(event, hold.seats);
       assert.ok(next.fence > hold.fence);
     });
-    it('shows its seats as free', async () => {
+    itOnce('shows its seats as free', async () => {
       const hold = await expired();
       await until('the seat is free on the map', async () => (await seat(hold)) === '.');
     });
@@ -309,7 +309,7 @@ describe('the life of a hold', () => {
       assert.deepEqual(assertOk(await server.get(`/v1/bookings/${booking.id}`)), booking);
       assert.deepEqual(assertOk(await confirm(hold, { rescue: true })), booking, 'a repeat of the same request');
     });
-    it('is not rescued by another fence', async () => {
+    itOnce('is not rescued by another fence', async () => {
       const hold = await expired();
       const answer = await confirm(hold, { rescue: true, fence: hold.fence + 1 });
       assert.ok([409, 410].includes(answer.status), answer.text);
@@ -322,7 +322,7 @@ describe('the life of a hold', () => {
       assert.equal(await seat(hold), '.', 'the other seat stays free (I6)');
       assertHold(await read(next));
     });
-    it('is not rescued when one of its seats is sold to another', async () => {
+    itOnce('is not rescued when one of its seats is sold to another', async () => {
       const hold = await expired();
       const next = await server.grant(event, hold.seats[1]);
       assertOk(await confirm(next), 201);
@@ -365,18 +365,18 @@ describe('the life of a hold', () => {
 
   describe('unknown', () => {
     const unknown = { id: `hold_${'0'.repeat(28)}`, fence: 1 };
-    it('is 404 no_such_hold to every call', async () => {
+    itOnce('is 404 no_such_hold to every call', async () => {
       assertProblem(await server.get(url(unknown)), 404, 'no_such_hold');
       assertProblem(await renew(unknown), 404, 'no_such_hold');
       assertProblem(await release(unknown), 404, 'no_such_hold');
       assertProblem(await confirm(unknown), 404, 'no_such_hold');
     });
-    it('answers 400 to nonsense before it answers 404', async () => {
+    itOnce('answers 400 to nonsense before it answers 404', async () => {
       assertInvalid(await confirm(unknown, { fence: 'x' }), 'fence');
       assertInvalid(await renew(unknown, { ttl_ms: 'x' }), 'ttl_ms');
       assertInvalid(await server.post(url(unknown, '/confirm'), '{'));
     });
-    it('is what a guess at a neighbour\'s id comes to', async () => {
+    itOnce('is what a guess at a neighbour\'s id comes to', async () => {
       const hold = await active();
       for (let i = 5; i < hold.id.length; i += 3) {
         const guess = `${hold.id.slice(0, i)}${hold.id[i] === 'a' ? 'b' : 'a'}${hold.id.slice(i + 1)}`;
@@ -385,7 +385,7 @@ describe('the life of a hold', () => {
       }
       assert.equal((await read(hold)).status, 'active');
     });
-    it('booking is 404 no_such_booking', async () => {
+    itOnce('booking is 404 no_such_booking', async () => {
       assertProblem(await server.get(`/v1/bookings/bkg_${'0'.repeat(28)}`), 404, 'no_such_booking');
       const { booking } = await confirmed();
       assertProblem(await server.get(`/v1/bookings/${booking.id.slice(0, -1)}`), 404, 'no_such_booking');

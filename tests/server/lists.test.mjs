@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, HOLD_FIELDS, ms } from '../support/expect.mjs';
-import { newKey, start, until } from '../support/server.mjs';
+import { itOnce, newKey, start, until } from '../support/server.mjs';
 
 const ADMIN = 'admin-key-0123456789';
 const SELLER = 'seller-key-0123456789';
@@ -97,12 +97,12 @@ describe('the list of holds', () => {
     }
   });
 
-  it('no answer has any part of a hold\'s secret', async () => {
+  itOnce('no answer has any part of a hold\'s secret', async () => {
     const { text } = await list('&limit=100');
     for (const hold of holds) assert.ok(!text.includes(hold.id.slice(16)) && !text.includes(hold.id.slice(-8)), hold.id);
   });
 
-  it('an admin sees whole ids, and can evict what the list shows', async () => {
+  itOnce('an admin sees whole ids, and can evict what the list shows', async () => {
     const [first] = assertOk(await list('&status=active&limit=1', ADMIN)).data;
     assert.equal(first.id, holds.find(({ fence }) => fence === first.fence).id);
     assert.deepEqual(await server.read(`/v1/holds/${first.id}`).then(({ id, status }) => [id, status]), [first.id, 'active']);
@@ -112,7 +112,7 @@ describe('the list of holds', () => {
     assert.equal(assertOk(await server.post(`/v1/holds/${id}/evict`)).status, 'released');
   });
 
-  it('a masked id opens nothing', async () => {
+  itOnce('a masked id opens nothing', async () => {
     const { id, fence } = assertOk(await list('&status=active&limit=1')).data[0];
     for (const name of [id, encodeURIComponent(id), id.replaceAll('*', '0'), id.slice(0, 16)]) {
       assertProblem(await server.get(`/v1/holds/${name}`), 404, 'no_such_hold');
@@ -135,13 +135,13 @@ describe('the list of holds', () => {
     assert.equal(second.has_more, false);
   });
 
-  it('an event without holds has an empty list', async () => {
+  itOnce('an event without holds has an empty list', async () => {
     const own = await server.createEvent();
     assert.deepEqual(assertOk(await server.get(`/v1/holds?event=${own.id}`)), { data: [], has_more: false, next_cursor: null });
     assert.deepEqual(assertOk(await server.get(`/v1/holds?event=${own.id}&cursor=1`)), { data: [], has_more: false, next_cursor: null });
   });
 
-  it('reading and refusing leave nothing behind', async () => { // this server is searched for leaks
+  itOnce('reading and refusing leave nothing behind', async () => { // this server is searched for leaks
     const own = await server.createEvent({ sections: [{ name: 'q"', price: 1, rows: 1, seats_per_row: 40 }], areas: [{ name: 'F', price: 1, capacity: 3 }], max_per_hold: 50 });
     const seats = Array.from({ length: 40 }, (_, i) => `q"-A-${i + 1}`);
     const key = { 'Idempotency-Key': newKey() };
@@ -161,7 +161,7 @@ describe('the list of holds', () => {
     assertOk(await server.get(`/v1/events/${own.id}/seats`, { 'Accept-Encoding': 'gzip' }));
   });
 
-  it('what is wrong is named', async () => {
+  itOnce('what is wrong is named', async () => {
     assertInvalid(await server.get('/v1/holds'), 'event');
     assertInvalid(await server.get('/v1/holds?status=active'), 'event');
     for (const id of ['', 'x', `evt_${'0'.repeat(28)}`, `${event.id}0`]) {

@@ -1,6 +1,6 @@
 // lone_seats: what becomes of a choice of seats that leaves a single one.  tests/unit/test_lone.c compares the rule with
 // its definition; this suite tests it through the API.
-// backends: sqlite cluster
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

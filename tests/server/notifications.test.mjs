@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { CARD, openShop } from '../support/checkout.mjs';
 import { assertInvalid, assertOk, assertProblem, TIMESTAMP } from '../support/expect.mjs';
-import { inTime, newKey, only, reap, runServer, start, tempDir, until } from '../support/server.mjs';
+import { inTime, itOnce, newKey, only, reap, runServer, start, tempDir, until } from '../support/server.mjs';
 
 const secret = (text) => `whsec_${Buffer.from(text.padEnd(32, '.')).toString('base64')}`;
 const SECRET = secret('this month');
@@ -79,7 +79,7 @@ describe('the shop', () => {
     assert.match(row.ended_at, TIMESTAMP);
   });
 
-  it('is told of the end of a booking without money, and of nothing before', async () => {
+  itOnce('is told of the end of a booking without money, and of nothing before', async () => {
     const { hold, booking } = await shop.checkout(event, nextSeat());
     assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204);
     const [message] = await told(booking, 'booking.failed');
@@ -96,7 +96,7 @@ describe('the shop', () => {
     assert.equal(messages.at(-1).json.data.payment.amount_refunded, 1000);
   });
 
-  it('is told of disputes and of refunds that fail', async () => {
+  itOnce('is told of disputes and of refunds that fail', async () => {
     const disputed = await shop.sell(event, nextSeat(), { card: CARD.disputed });
     const failing = await shop.sell(event, nextSeat(), { card: CARD.refundFails });
     assertOk(await server.post(`/v1/bookings/${failing.id}/refund`, { amount: 500 }));
@@ -106,7 +106,7 @@ describe('the shop', () => {
     assert.deepEqual(order(messages), ['booking.confirmed', 'refund.succeeded', 'refund.failed']);
   });
 
-  it('is told of a dashboard\'s refund', async () => {
+  itOnce('is told of a dashboard\'s refund', async () => {
     const booking = await shop.sell(event, nextSeat());
     await shop.stripe.refunds.create({ payment_intent: booking.payment.intent, amount: 300 });
     const messages = await told(booking, 'refund.succeeded');
@@ -130,7 +130,7 @@ describe('the shop', () => {
     assert.equal(messages[0].headers['webhook-id'], messages[1].headers['webhook-id']);
   });
 
-  it('that answers 410 is not told this again', async () => {
+  itOnce('that answers 410 is not told this again', async () => {
     const { booking } = await shop.checkout(event, nextSeat());
     endpoint.answer = ({ json }) => (json.data?.id === booking.id ? 410 : 200);
     await shop.pay(booking);
@@ -141,7 +141,7 @@ describe('the shop', () => {
     endpoint.answer = () => 200;
   });
 
-  it('is not told of holds that expire, unless it asked for it', async () => {
+  itOnce('is not told of holds that expire, unless it asked for it', async () => {
     assert.ok(endpoint.received.every(({ json }) => json.type !== 'hold.expired'));
     assert.ok((await shop.notifications('?limit=100')).every(({ type }) => type !== 'hold.expired'));
   });
@@ -209,7 +209,7 @@ describe('a server', () => {
     for (const value of Object.values(env)) assert.ok(!stderr.includes(value), stderr);
   };
 
-  it('that takes no payments says so, and sells what costs nothing', async () => {
+  itOnce('that takes no payments says so, and sells what costs nothing', async () => {
     const server = await start({ args: ['--payments', 'off'] });
     const event = await server.createEvent({ areas: [{ name: 'Free', price: 0, capacity: 5 }] });
     const book = (hold) => server.post('/v1/bookings', { hold: hold.id }, { 'Idempotency-Key': newKey() });
@@ -235,7 +235,7 @@ describe('a server', () => {
     await server.stop();
   });
 
-  it('does not start with settings of payments that cannot be meant', async () => {
+  itOnce('does not start with settings of payments that cannot be meant', async () => {
     const keys = { STRIPE_SECRET_KEY: 'sk_test_aaaaaaaaaa', STRIPE_PUBLISHABLE_KEY: 'pk_test_aaaaaaaaaa' };
     await refused(['--payments', 'cash'], {}, /sandbox, stripe or off/);
     await refused(['--payments', 'stripe'], {}, /STRIPE_SECRET_KEY/);

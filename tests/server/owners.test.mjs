@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { inTime, newKey, reap, sleep, start } from '../support/server.mjs';
+import { inTime, itOnce, newKey, reap, sleep, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
 const SELLER = { Authorization: 'Bearer a-seller-key-of-the-tests' };
@@ -55,7 +55,7 @@ describe('owners', () => {
     limited(await ask(event, { areas: { Floor: 1 }, owner: 'Ann' }), 4);
   });
 
-  it('a taken seat and a full owner: the limit is of the owner, not of the hold alone', async () => {
+  itOnce('a taken seat and a full owner: the limit is of the owner, not of the hold alone', async () => {
     const event = await createEvent({ max_per_owner: 2 });
     limited(await ask(event, { seats: ['S-A-1', 'S-A-2', 'S-A-3'], owner: 'Ann' }), 2);
     assertProblem(await ask(event, { seats: Array.from({ length: 10 }, (_, i) => `S-A-${i + 1}`), areas: { Floor: 1 }, owner: 'Ann' }), 400, 'too_many_seats');
@@ -70,7 +70,7 @@ describe('owners', () => {
     }
   });
 
-  it('a change of a hold is limited by what it adds', async () => {
+  itOnce('a change of a hold is limited by what it adds', async () => {
     const event = await createEvent({ max_per_owner: 3 });
     let hold = await take(event, { seats: ['S-A-1', 'S-A-2'], owner: 'Ann' });
     limited(await change(hold, { add: { seats: ['S-A-3', 'S-A-4'] } }), 3);
@@ -99,7 +99,7 @@ describe('owners', () => {
     assertOk(await rescue(), 201);
   });
 
-  it('a limit that is set later counts what was there before', async () => {
+  itOnce('a limit that is set later counts what was there before', async () => {
     const event = await createEvent();
     assert.equal(event.max_per_owner, null);
     await confirm(await take(event, { seats: ['S-A-1', 'S-A-2'], owner: 'Ann' }));
@@ -178,7 +178,7 @@ describe('owners', () => {
     assert.equal((await resume({}, key)).text, first.text);
   });
 
-  it('only sellers resume, and only holds of an owner', async () => {
+  itOnce('only sellers resume, and only holds of an owner', async () => {
     const event = await createEvent();
     await take(event, { seats: ['S-A-1'], owner: 'Ann' });
     assertProblem(await ask(event, { seats: ['S-A-1'], owner: 'Ann', resume: true }, {}), 401, 'unauthorized');
@@ -189,7 +189,7 @@ describe('owners', () => {
     assertInvalid(await ask(event, { best_available: { quantity: 1 }, owner: 'Ann', resume: true }), 'resume');
   });
 
-  it('a confirmed or expired hold is not resumed, and a closed event resumes what is held', async () => {
+  itOnce('a confirmed or expired hold is not resumed, and a closed event resumes what is held', async () => {
     const event = await createEvent();
     const again = (seat) => ask(event, { seats: [seat], owner: 'Ann', resume: true });
     const short = await take(event, { seats: ['S-A-1'], owner: 'Ann', ttl_ms: 1000 });

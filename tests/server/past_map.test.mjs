@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { readAudit } from '../support/audit.mjs';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { areasOf, mapOf, reap, sleep, start, until } from '../support/server.mjs';
+import { areasOf, itOnce, mapOf, reap, sleep, start, until } from '../support/server.mjs';
 
 const LETTERS = { available: '.', held: 'h', booked: 'b', blocked: 'x' };
 
@@ -133,27 +133,27 @@ describe('the map at a past moment', () => {
     assert.deepEqual(await then(hold.expires_at), ['.', 40]);
   });
 
-  it('is not cached and has no ETag', async () => {
+  itOnce('is not cached and has no ETag', async () => {
     const { headers } = await server.get(url(moments[0].at));
     assert.equal(headers.etag, undefined);
     assert.equal(headers['cache-control'], 'no-store');
   });
 
-  it('of now is the map of now', async () => {
+  itOnce('of now is the map of now', async () => {
     const { map } = await record();
     const { at, ...rest } = await past(await now());
     assert.ok(at);
     assert.deepEqual(rest, map);
   });
 
-  it('is refused for a time in the future, before the event, or that is none', async () => {
+  itOnce('is refused for a time in the future, before the event, or that is none', async () => {
     assertInvalid(await server.get(url('2999-01-01T00:00:00.000Z')), 'future');
     assertInvalid(await server.get(url('1970-01-01T00:00:00.000Z')), 'created');
     for (const at of ['', 'yesterday', '12', '2026-02-30T00:00:00.000Z']) assertInvalid(await server.get(url(at)), 'at must be a time');
     assertProblem(await server.get(url(moments[0].at, { id: 'evt_none' })), 404, 'no_such_event');
   });
 
-  it('waits its turn, and many at once are all answered', async () => {
+  itOnce('waits its turn, and many at once are all answered', async () => {
     const all = Array.from({ length: 4 }, () => moments).flat();
     const answers = await Promise.all(all.map(async ({ at, map }) => [await past(at), { ...map, at }]));
     for (const [answer, expected] of answers) assert.deepEqual(answer, expected);
@@ -174,7 +174,7 @@ describe('the map at a past moment', () => {
 });
 
 describe('the map at a past moment, with access keys', () => {
-  it('is for sellers, and the map of now for everybody', async () => {
+  itOnce('is for sellers, and the map of now for everybody', async () => {
     const server = await start({ env: { HOLDFAST_ADMIN_KEY: 'an-admin-key-of-the-tests', HOLDFAST_SELLER_KEY: 'a-seller-key-of-the-tests' } });
     try {
       const bearer = (key) => ({ Authorization: `Bearer ${key}` });

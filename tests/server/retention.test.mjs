@@ -8,7 +8,7 @@ import { CARD } from '../support/checkout.mjs';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { book, reached, sell } from '../support/payments.mjs';
-import { mapOf, newKey, only, reap, sleep, sqliteQuery, start, until } from '../support/server.mjs';
+import { itOnce, mapOf, newKey, only, reap, sleep, sqliteQuery, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 describe('erasing an owner', () => {
@@ -81,7 +81,7 @@ describe('erasing an owner', () => {
     assert.equal((await server.post('/v1/holds', body, headers)).json.owner, null);
   });
 
-  it('leaves holds that nobody can resume, and asking for them ends', async () => {
+  itOnce('leaves holds that nobody can resume, and asking for them ends', async () => {
     const event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 10 }] });
     const body = { areas: { Floor: 2 }, owner: 'Twin' };
     for (let n = 0; n < 3; n++) await server.take(event, body);
@@ -104,13 +104,13 @@ describe('erasing an owner', () => {
     assert.equal(assertOk(await erase('many')).holds, 2277);
   });
 
-  it('refuses a body without an owner', async () => {
+  itOnce('refuses a body without an owner', async () => {
     assertInvalid(await server.post('/v1/owners/erase', {}), 'owner');
     assertInvalid(await server.post('/v1/owners/erase', { owner: '' }), 'owner');
     assertInvalid(await server.post('/v1/owners/erase', { owner: 'x', all: true }), 'all');
   });
 
-  it('is repeated by its key with the same answer', async () => {
+  itOnce('is repeated by its key with the same answer', async () => {
     const event = await server.createEvent();
     await server.grant(event, 'S-A-1', { owner: 'Key' });
     const headers = { 'Idempotency-Key': newKey() };
@@ -231,7 +231,7 @@ describe('an event on sale', () => {
     checkLedger(ledger());
   });
 
-  it('tells the whole history of what a place is now, and that older rows were pruned', async () => {
+  itOnce('tells the whole history of what a place is now, and that older rows were pruned', async () => {
     assert.deepEqual(await causes('S-A-3'), ['release blocked', 'hold held', 'block blocked']);
     assert.deepEqual(await causes('S-A-4'), ['confirm booked', 'hold held']);
     assert.deepEqual(await causes('S-A-6'), ['renew held', 'hold held']);
@@ -249,7 +249,7 @@ describe('an event on sale', () => {
     assert.equal((await server.read(`/v1/events/${fresh.id}/seats/S-A-1`)).history_pruned, false);
   });
 
-  it('refuses to tell what it no longer knows of a past moment, and tells what it knows', async () => {
+  itOnce('refuses to tell what it no longer knows of a past moment, and tells what it knows', async () => {
     assertInvalid(await seat('S-A-1', early), 'pruned');
     assertInvalid(await seat('S-A-4', early), 'pruned');
     assertInvalid(await server.get(`${path}?at=${early}`), 'pruned');
@@ -269,7 +269,7 @@ describe('an event on sale', () => {
     });
   });
 
-  it('resumes a stream from a seq whose row is gone', async () => {
+  itOnce('resumes a stream from a seq whose row is gone', async () => {
     const stream = await Stream.open(server, event, { after: 1 }); // a stream is resumed from what the server remembers, not from the log
     const now = await server.read(path);
     const blank = mapOf(await server.read(`/v1/events/${(await server.createEvent()).id}/seats`));

@@ -7,7 +7,7 @@ import zlib from 'node:zlib';
 import { after, before, describe, it } from 'node:test';
 import { fold, readAudit } from '../support/audit.mjs';
 import { assertOk } from '../support/expect.mjs';
-import { areasOf, assertTook, mapOf, not, reap, sleep, start, until } from '../support/server.mjs';
+import { areasOf, assertTook, itOnce, mapOf, not, reap, sleep, start, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
 const AT_ONCE = 5;
@@ -151,7 +151,7 @@ describe('maps', () => {
     assert.equal(Number(head.headers['content-length']), next.bytes.length);
   });
 
-  it('packed or not is the asker\'s choice, and it is the same map', async () => {
+  itOnce('packed or not is the asker\'s choice, and it is the same map', async () => {
     const event = await large();
     await server.grant(event, ['S-A-1', 'S-T-100']);
     const plain = await server.get(url(event));
@@ -170,7 +170,7 @@ describe('maps', () => {
     }
   });
 
-  it('the compressed map has an ETag of its own, and a map known in either encoding is 304', async () => {
+  itOnce('the compressed map has an ETag of its own, and a map known in either encoding is 304', async () => {
     const event = await large();
     const ask = (accept, known) => server.get(url(event), { 'Accept-Encoding': accept, ...(known ? { 'If-None-Match': known } : {}) });
     const [plain, packed] = [(await ask('identity')).headers.etag, (await ask('gzip')).headers.etag];
@@ -188,7 +188,7 @@ describe('maps', () => {
     for (const accept of ['identity', 'gzip']) assert.equal((await ask(accept, `${plain}, ${packed}`)).status, 200, accept);
   });
 
-  it('one busy event does not keep others waiting', async () => {
+  itOnce('one busy event does not keep others waiting', async () => {
     const busy = await large();
     const others = await Promise.all(Array.from({ length: 20 }, () => server.createEvent()));
     let running = true;

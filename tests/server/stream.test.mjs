@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
 import { logRows } from '../support/ledger.mjs';
-import { assertTook, backend, launch, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
+import { assertTook, backend, itOnce, launch, mapOf, only, pool, reap, RETURNS_MEMORY, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
@@ -70,7 +70,7 @@ describe('streams', () => {
     stream.close();
   });
 
-  it('places of an area that change are told as how many are left', async () => {
+  itOnce('places of an area that change are told as how many are left', async () => {
     const stream = await open(event);
     const made = await server.post('/v1/holds', { event: event.id, areas: { Floor: 2 }, seats: ['S-A-1'] });
     assert.equal(made.status, 201, made.text);
@@ -81,7 +81,7 @@ describe('streams', () => {
     stream.close();
   });
 
-  it('a reader that accepts gzip gets the same messages packed, as they happen, whenever it joined', async () => {
+  itOnce('a reader that accepts gzip gets the same messages packed, as they happen, whenever it joined', async () => {
     // On one thread, since each thread of the server has rounds of its own.
     const own = await start({ args: ['--http-threads', '1'] });
     const fresh = await own.createEvent();
@@ -110,7 +110,7 @@ describe('streams', () => {
     await own.stop();
   });
 
-  it('the stream opens before anything happens, and says where it is', async () => {
+  itOnce('the stream opens before anything happens, and says where it is', async () => {
     const stream = await open(event);
     const { seq } = await snapshot(event);
     await until('the first bytes', () => stream.lastEventId !== undefined);
@@ -120,7 +120,7 @@ describe('streams', () => {
     stream.close();
   });
 
-  it('a renewal is no change', async () => {
+  itOnce('a renewal is no change', async () => {
     const fresh = await server.createEvent({ hold_ttl_ms: 60_000 });
     const hold = await server.grant(fresh, 'S-A-1', { ttl_ms: 50_000 });
     const stream = await open(fresh, { after: 0 });
@@ -133,7 +133,7 @@ describe('streams', () => {
     stream.close();
   });
 
-  it('wrong paths, methods and ids are refused as elsewhere', async () => {
+  itOnce('wrong paths, methods and ids are refused as elsewhere', async () => {
     assertProblem(await refused({ path: `/v1/events/${event.id}/stream/x` }), 404, 'not_found');
     assertProblem(await refused({ path: `/v1/events/${event.id}/stream%00` }), 404, 'not_found');
     const stranger = `${event.id.slice(0, -1)}${event.id.endsWith('0') ? '1' : '0'}`;
@@ -156,7 +156,7 @@ describe('streams', () => {
     assert.equal(head.headers['content-type'], 'text/event-stream');
   });
 
-  it('fetch and curl read a stream like any other answer', { skip: process.env.HOLDFAST_TEST_TLS === '1' && 'they do not know the certificate' }, async () => {
+  itOnce('fetch and curl read a stream like any other answer', { skip: process.env.HOLDFAST_TEST_TLS === '1' && 'they do not know the certificate' }, async () => {
     const path = `/v1/events/${event.id}/stream`;
     const { seq } = await snapshot(event);
     await server.grant(event, 'S-B-1');
@@ -178,7 +178,7 @@ describe('streams', () => {
     await curl.done;
   });
 
-  it('a burst becomes few messages, at most ten a second, and none is left out', async () => {
+  itOnce('a burst becomes few messages, at most ten a second, and none is left out', async () => {
     const [rows, seats] = [10, 20];
     const fresh = await server.createEvent(hall(rows, seats));
     const began = performance.now();
@@ -332,7 +332,7 @@ describe('streams', () => {
   });
 
   const crowd = backend === 'cluster' ? 100 : 500; // how many a server bears does not depend on its ledger
-  it(`${crowd} clients that connect, break off and resume all end with the map`, async () => {
+  itOnce(`${crowd} clients that connect, break off and resume all end with the map`, async () => {
     const fresh = await server.createEvent(hall(10, 20));
     await server.waitUntilEqual?.([fresh.id]); // a server that loads it after the first change takes seq 0 for too old
     const names = seatNames(10, 20);
@@ -369,7 +369,7 @@ describe('streams', () => {
     await until('those who left are noticed', async () => await server.metric('holdfast_streams_open') <= 1);
   });
 
-  it('a reader that falls behind is cut off, the others and the memory are not touched', async () => {
+  itOnce('a reader that falls behind is cut off, the others and the memory are not touched', async () => {
     const long = '\u{1F3AD}'.repeat(31); // 124 bytes, so that few seats make much text
     const [rows, per] = [10, 200];
     const big = await server.createEvent({ max_per_hold: 200, sections: [{ name: `${long}S`, price: 1,
@@ -401,7 +401,7 @@ describe('streams', () => {
     resumed.close();
   });
 
-  it('after a restart the past is too old: reset, and the event is found without anybody asking for it', async () => {
+  itOnce('after a restart the past is too old: reset, and the event is found without anybody asking for it', async () => {
     const own = await start();
     const fresh = await own.createEvent();
     await own.grant(fresh, 'S-A-1');
@@ -429,7 +429,7 @@ describe('streams', () => {
     for (const one of many) assert.equal(await one.closed, true);
   });
 
-  it('there is one port, and a second one, for streams alone, if --stream-listen says so', async () => {
+  itOnce('there is one port, and a second one, for streams alone, if --stream-listen says so', async () => {
     const [one] = server.servers ?? [server];
     const sandboxPort = (of) => Number(/^payments sandbox on http:.*:(\d+)$/m.exec((of.servers ?? [of])[0].run.stdout)[1]);
     const ascending = (...ports) => ports.sort((x, y) => x - y);
@@ -464,7 +464,7 @@ describe('streams', () => {
     }
   });
 
-  it('pages of the main port may read the streams of the second, others may not', async () => {
+  itOnce('pages of the main port may read the streams of the second, others may not', async () => {
     const own = await start({ args: ['--stream-listen', '127.0.0.1:0'] });
     const fresh = await own.createEvent();
     const apart = await own.streams();
@@ -490,7 +490,7 @@ describe('streams', () => {
     await own.stop();
   });
 
-  it('a shop\'s pages may read them; beyond the limit of open streams the answer is 503, until one is closed', async () => {
+  itOnce('a shop\'s pages may read them; beyond the limit of open streams the answer is 503, until one is closed', async () => {
     const own = await start({ args: ['--cors-origin', 'https://shop.example', '--http-threads', '2'],
       wrap: (argv) => ['sh', '-c', 'ulimit -n 428; exec "$@"', 'sh', ...argv] });
     const fresh = await own.createEvent();
@@ -517,7 +517,7 @@ describe('streams', () => {
     await own.stop();
   });
 
-  it('silence is broken by a comment every 15 s', async () => {
+  itOnce('silence is broken by a comment every 15 s', async () => {
     assert.ok(await idle.commented(1, 45_000 - (Date.now() - idleSince)), 'no comment');
     assert.ok(Date.now() - idleSince >= 14_000);
     assert.ok(!idle.isClosed);

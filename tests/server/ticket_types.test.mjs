@@ -1,11 +1,11 @@
 // Ticket types: full, reduced, child.  What a place costs by its type, how holds name types, and where they are told.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, assertSoldOut } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { newKey, reap, start } from '../support/server.mjs';
+import { itOnce, newKey, reap, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const TYPES = [
@@ -47,7 +47,7 @@ describe('ticket types', () => {
   };
   const MIXED = ['S-A-2 full 1000', 'S-A-1 reduced 600', 'Box-A-1 child 3000', 'Floor child 0', 'Floor reduced 200', 'Floor reduced 200', 'Pit full 50'];
 
-  it('an event tells its types wherever it tells its prices, and not in a list', async () => {
+  itOnce('an event tells its types wherever it tells its prices, and not in a list', async () => {
     const event = await fresh();
     assert.deepEqual(event.types, ANSWERED);
     assert.deepEqual((await server.read(`/v1/events/${event.id}`)).types, ANSWERED);
@@ -56,7 +56,7 @@ describe('ticket types', () => {
     assert.equal('types' in data.find(({ id }) => id === event.id), false);
   });
 
-  it('without types nothing is told of them', async () => {
+  itOnce('without types nothing is told of them', async () => {
     const event = await fresh({ types: [] });
     const hold = await server.take(event, { seats: ['S-A-1'], areas: { Floor: 1 } });
     const booking = assertOk(await server.post(url(hold, '/confirm'), { fence: hold.fence }), 201);
@@ -80,14 +80,14 @@ describe('ticket types', () => {
     assert.deepEqual(placesOf(renewed), MIXED);
   });
 
-  it('the best seats get their types in the order in which they are answered', async () => {
+  itOnce('the best seats get their types in the order in which they are answered', async () => {
     const event = await fresh();
     const hold = await server.take(event, { best_available: { quantity: 4, section: 'S', types: { reduced: 1, child: 2 } }, areas: { Pit: 1 } });
     assert.deepEqual(hold.places.map(({ type }) => type), ['reduced', 'child', 'child', 'full', 'full']);
     assert.equal(hold.amount, 600 + 3 * 1000 + 50);
   });
 
-  it('a type that the event does not have is 404, and nothing is held', async () => {
+  itOnce('a type that the event does not have is 404, and nothing is held', async () => {
     const event = await fresh();
     for (const fields of [
       { seats: ['S-A-1'], types: { 'S-A-1': 'senior' } }, { areas: { Floor: { full: 1, senior: 1 } } }, { best_available: { quantity: 1, types: { senior: 1 } } },
@@ -98,7 +98,7 @@ describe('ticket types', () => {
     assert.equal((await server.counts(event)).held, 0);
   });
 
-  it('types that make no sense are refused, and the field is named', async () => {
+  itOnce('types that make no sense are refused, and the field is named', async () => {
     const event = await fresh();
     const wrong = [
       [{ seats: ['S-A-1'], types: ['full'] }, 'types'], [{ seats: ['S-A-1'], types: { 'S-A-1': 1 } }, 'types'], [{ seats: ['S-A-1'], types: { 'S-A-1': '' } }, 'types'],
@@ -115,7 +115,7 @@ describe('ticket types', () => {
     assert.equal((await server.counts(event)).held, 0);
   });
 
-  it('sixteen types of one area fit into one hold, up to its limit', async () => {
+  itOnce('sixteen types of one area fit into one hold, up to its limit', async () => {
     const types = Array.from({ length: 16 }, (_, i) => ({ id: `t${i}`, prices: { Floor: i } }));
     const event = await fresh({ types, max_per_hold: 500, areas: [{ name: 'Floor', price: 300, capacity: 1000 }] });
     const counts = Object.fromEntries(types.map(({ id }, i) => [id, i === 0 ? 500 - 15 * 33 : 33]));
@@ -152,7 +152,7 @@ describe('ticket types', () => {
     }
   });
 
-  it('a hold is resumed only with its types', async () => {
+  itOnce('a hold is resumed only with its types', async () => {
     const event = await fresh();
     const body = { seats: ['S-A-1', 'S-A-2'], types: { 'S-A-2': 'reduced' }, areas: { Floor: { child: 1, full: 1 } }, owner: 'ann' };
     const hold = await server.take(event, body);
@@ -281,7 +281,7 @@ describe('ticket types', () => {
     }
   });
 
-  it('types are added, renamed and priced anew, and none is removed', async () => {
+  itOnce('types are added, renamed and priced anew, and none is removed', async () => {
     const event = await fresh();
     const now = await setTypes(event, [{ id: 'reduced', name: 'Reduced', prices: { S: null, Pit: 10 } }, { id: 'group', prices: {} }]);
     assert.deepEqual(now.types, [ANSWERED[0], { id: 'reduced', name: 'Reduced', prices: { Floor: 200, Pit: 10 } }, ANSWERED[2], { id: 'group', name: 'group', prices: {} }]);
@@ -319,7 +319,7 @@ describe('ticket types', () => {
     assert.deepEqual(placesOf(hold), ['Room-1-a child 90', 'Room-1-b child 500']);
   });
 
-  it('a client that knows no types gets on as before', async () => {
+  itOnce('a client that knows no types gets on as before', async () => {
     const event = await fresh();
     const hold = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 2 }, owner: 'old' });
     assert.equal(hold.amount, 2 * 1000 + 2 * 300);

@@ -1,12 +1,12 @@
 // The waiting list over HTTP: what a place that comes back does for those who wait.  The order of turns and the ends of
 // entries are the rules' (tests/unit/test_waitlist.c); this suite tests what clients see of them.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, TIMESTAMP } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { newKey, patiently, reap, start, until } from '../support/server.mjs';
+import { itOnce, newKey, patiently, reap, start, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const [ADMIN, SELLER] = ['an-admin-key-of-the-tests', 'a-seller-key-of-the-tests'].map((key) => ({ Authorization: `Bearer ${key}` }));
@@ -75,7 +75,7 @@ describe('the waiting list', () => {
       assert.deepEqual((await server.read(`/v1/events/${event.id}`)).waitlist, usual);
     });
 
-    it('refuses terms that make no sense', async () => {
+    itOnce('refuses terms that make no sense', async () => {
       const event = await createEvent();
       for (const waitlist of [true, [], { offer_ttl_ms: 999 }, { offer_ttl_ms: 86_400_001 }, { alive_ms: 59_999 }, { alive_ms: 0 }, { per_owner: 0 }, { per_owner: 101 }, { paused: true }])
         assertInvalid(await server.patch(`/v1/events/${event.id}`, { waitlist }, ADMIN), 'waitlist');
@@ -145,7 +145,7 @@ describe('the waiting list', () => {
       assertProblem(await server.del(`/v1/waitlist/${entry.id}`), 409, 'not_waiting');
     });
 
-    it('that does not fit is passed over by those that do', async () => {
+    itOnce('that does not fit is passed over by those that do', async () => {
       const { event, hold } = await soldOut();
       const group = await wait(event, pair);
       const single = await wait(event, one);
@@ -229,7 +229,7 @@ describe('the waiting list', () => {
   });
 
   describe('refuses', () => {
-    it('what could be had at once', async () => {
+    itOnce('what could be had at once', async () => {
       const event = await createEvent();
       assertProblem(await join(event, one), 409, 'available');
       assertProblem(await join(event, { areas: { Floor: 3 } }), 409, 'available');
@@ -237,7 +237,7 @@ describe('the waiting list', () => {
       await wait(event, pair);
     });
 
-    it('more entries than the owner may have, and than the address may have', async () => {
+    itOnce('more entries than the owner may have, and than the address may have', async () => {
       const { event } = await soldOut({ waitlist: { per_owner: 2 } });
       await wait(event, one, { owner: 'Ann' });
       await wait(event, one, { owner: 'Ann' });
@@ -249,7 +249,7 @@ describe('the waiting list', () => {
       await wait(event, one, {}, SELLER);
     });
 
-    it('events that are closed', async () => {
+    itOnce('events that are closed', async () => {
       const { event, hold } = await soldOut();
       const entry = await wait(event, one);
       assertOk(await server.post(`/v1/events/${event.id}/close`, undefined, SELLER));
@@ -260,7 +260,7 @@ describe('the waiting list', () => {
       await becomes(entry, 'offered');
     });
 
-    it('bodies that are wrong', async () => {
+    itOnce('bodies that are wrong', async () => {
       const { event } = await soldOut();
       for (const [wish, what] of [
         [{}, 'best_available'], [{ ...one, areas: { Floor: 1 } }, 'best_available'], [{ areas: {} }, 'best_available'], [{ seats: all }, 'seats'],
@@ -314,7 +314,7 @@ describe('the waiting list', () => {
       assertInvalid(await server.get(`/v1/waitlist/${entry.id}/stream?after=x`), 'after');
     });
 
-    it('goes on with an offer that outlives the list', async () => {
+    itOnce('goes on with an offer that outlives the list', async () => {
       const { event, hold } = await soldOut();
       const entry = await wait(event, one);
       await give(hold, 'S-A-1');
@@ -327,7 +327,7 @@ describe('the waiting list', () => {
     });
 
     // Whoever followed the entry before a restore knows a later place in the log than there is.
-    it('begins with what the entry is, too, for those who know more than the log has', async () => {
+    itOnce('begins with what the entry is, too, for those who know more than the log has', async () => {
       const { event, hold } = await soldOut();
       const entry = await wait(event, one);
       await give(hold, 'S-A-1');

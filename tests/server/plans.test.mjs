@@ -1,6 +1,6 @@
 // Seating plans: what becomes of a hall in pretix's format, every refusal, and GET /v1/events/{e}/plan of events with
 // and without a plan.
-// backends: sqlite postgres
+// backends: sqlite cluster
 // time limit: 300 s
 
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { arena, expectedSections, gridPlan, planEvent, randomPlan, rounded, seatsOf, statesOf } from '../support/plans.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { only, reap, start } from '../support/server.mjs';
+import { itOnce, only, reap, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 // For claims about reading and drawing plans, which are the same on every ledger.
@@ -161,7 +161,7 @@ describe('seating plans', () => {
     assertProblem(await server.get(`/v1/events/${event.id}/seats/Main-A-2`), 404, 'no_such_seat');
   });
 
-  it('prices are changed by category, for holds from then on, and streams tell it', async () => {
+  itOnce('prices are changed by category, for holds from then on, and streams tell it', async () => {
     const event = await create(hall, beside);
     const stream = await Stream.open(server, event);
     const amount = async (seats) => (await server.grant(event, seats)).amount;
@@ -180,7 +180,7 @@ describe('seating plans', () => {
     }
   });
 
-  it('closing and opening reach streams and snapshots', async () => {
+  itOnce('closing and opening reach streams and snapshots', async () => {
     const event = await create(hall, beside);
     const stream = await Stream.open(server, event);
     for (const [verb, status] of [['close', 'closed'], ['open', 'open']]) {
@@ -341,7 +341,7 @@ describe('seating plans', () => {
     }
   });
 
-  it('a plan may have several rows of one name, as a block left and right of an aisle has', async () => {
+  itOnce('a plan may have several rows of one name, as a block left and right of an aisle has', async () => {
     const plan = gridPlan({ rows: 2, seats: 3 });
     plan.zones[0].rows[1].row_number = plan.zones[0].rows[0].row_number;
     const event = await create(plan);
@@ -350,7 +350,7 @@ describe('seating plans', () => {
     assert.deepEqual((await snapshot(event)).sections[0].rows.map(({ seats }) => seats), ['h..', 'h..']);
   });
 
-  it('zones of one name are drawn apart, and meant together by whoever names them', async () => {
+  itOnce('zones of one name are drawn apart, and meant together by whoever names them', async () => {
     const plan = gridPlan({ zones: 3, rows: 1, seats: 2 });
     plan.zones[2].name = plan.zones[0].name;
     const event = await create(plan);
@@ -362,12 +362,12 @@ describe('seating plans', () => {
     assertProblem(await server.ask(event, { best_available: { quantity: 1, section: 'Zone 0' } }), 409, 'sold_out');
   });
 
-  it('a seat that is accessible costs what its category costs, and can be named in any hold', async () => {
+  itOnce('a seat that is accessible costs what its category costs, and can be named in any hold', async () => {
     const event = await create(hall, beside);
     assert.deepEqual((await server.grant(event, ['constructor'])).amount, 6500);
   });
 
-  it('a random plan comes back with every seat, label, category and position', async (t) => {
+  itOnce('a random plan comes back with every seat, label, category and position', async (t) => {
     t.diagnostic(`seed ${seed}`);
     const random = seededRandom();
     for (let round = 0; round < 20; round++) {
@@ -411,9 +411,33 @@ describe('seating plans', () => {
     assertProblem(await server.post(path, {}), 405, 'method_not_allowed');
     assertInvalid(await server.get(`${path}?x=1`), 'x');
   });
+
+  it('every server answers with the same plan, and the same tag', async () => {
+    const event = await create(hall, beside);
+    const answers = [];
+    for (let i = 0; i < 3; i++) answers.push(await server.get(`/v1/events/${event.id}/plan`));
+    assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]);
+    assert.equal(new Set(answers.map(({ text, headers }) => `${headers.etag} ${text}`)).size, 1);
+  });
+
+  it('an event with a plan, its document and its states are the same after a restart', async () => {
+    const event = assertOk(await server.post('/v1/events', planEvent(hall, beside)), 201);
+    await server.grant(event, ['Main-A-1', '座席/七 %2F?#']);
+    assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['constructor'] }));
+    assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { Stalls: 7 } }));
+    const listed = assertOk(await server.post('/v1/events', planEvent(gridPlan())), 201);
+    const paths = [event, listed].flatMap(({ id }) => [`/v1/events/${id}`, `/v1/events/${id}/plan`, `/v1/events/${id}/seats`]);
+    const all = async () => Promise.all(paths.map(async (path) => { const { text, headers: { etag } } = await server.get(path); return { path, text, etag }; }));
+    const earlier = await all();
+    await server.restart();
+    assert.deepEqual(await all(), earlier);
+    assert.equal((await server.grant(event, ['Main-A-3', '__proto__'])).amount, 4507);
+    assertProblem(await server.hold(event, 'constructor'), 409, 'seat_taken');
+    assertInvalid(await server.patch(`/v1/events/${event.id}`, { prices: { Zone: 1 } }), 'Zone');
+  });
 });
 
-describe('events without a plan', () => {
+describe('events without a plan', WITHOUT_LEDGER, () => {
   let server;
   before(async () => { server = await start(); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
@@ -481,7 +505,7 @@ describe('events without a plan', () => {
   });
 });
 
-describe('listed seats', () => {
+describe('listed seats', WITHOUT_LEDGER, () => {
   let server;
   before(async () => { server = await start(); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
@@ -587,26 +611,10 @@ describe('listed seats', () => {
   });
 });
 
-describe('stored plans, also large ones', () => {
+describe('large plans', WITHOUT_LEDGER, () => {
   let server;
   before(async () => { server = await start(); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
-
-  it('an event with a plan, its document and its states are the same after a restart', async () => {
-    const event = assertOk(await server.post('/v1/events', planEvent(hall, beside)), 201);
-    await server.grant(event, ['Main-A-1', '座席/七 %2F?#']);
-    assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['constructor'] }));
-    assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { Stalls: 7 } }));
-    const listed = assertOk(await server.post('/v1/events', planEvent(gridPlan())), 201);
-    const paths = [event, listed].flatMap(({ id }) => [`/v1/events/${id}`, `/v1/events/${id}/plan`, `/v1/events/${id}/seats`]);
-    const all = async () => Promise.all(paths.map(async (path) => { const { text, headers: { etag } } = await server.get(path); return { path, text, etag }; }));
-    const earlier = await all();
-    await server.restart();
-    assert.deepEqual(await all(), earlier);
-    assert.equal((await server.grant(event, ['Main-A-3', '__proto__'])).amount, 4507);
-    assertProblem(await server.hold(event, 'constructor'), 409, 'seat_taken');
-    assertInvalid(await server.patch(`/v1/events/${event.id}`, { prices: { Zone: 1 } }), 'Zone');
-  });
 
   it('an arena of 80,000 seats in 30 zones is made, drawn and sold', async (t) => {
     const plan = arena();

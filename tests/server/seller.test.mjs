@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { newKey, reap, sleep, start, until } from '../support/server.mjs';
+import { itOnce, newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 const NOWHERE = `evt_${'0'.repeat(28)}`;
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
@@ -40,7 +40,7 @@ describe('sellers', () => {
       await server.grant(event, ['S-A-1', 'S-A-2']);
     });
 
-    it('held or booked seats are listed in 409 seat_taken, and none is changed', async () => {
+    itOnce('held or booked seats are listed in 409 seat_taken, and none is changed', async () => {
       const event = await server.createEvent();
       await server.grant(event, 'S-A-1');
       const sold = await server.grant(event, 'S-A-2');
@@ -54,7 +54,7 @@ describe('sellers', () => {
       assert.deepEqual(await server.counts(event), { available: 18, held: 1, booked: 1, blocked: 0 });
     });
 
-    it('a seat that already has the wanted status stays unchanged', async () => {
+    itOnce('a seat that already has the wanted status stays unchanged', async () => {
       const event = await server.createEvent();
       assertOk(await block(event, ['S-A-1', 'S-A-2']));
       const before = await seq(event);
@@ -79,7 +79,7 @@ describe('sellers', () => {
       assert.deepEqual(await server.counts(event), { available: 18, held: 0, booked: 2, blocked: 0 });
     });
 
-    it('what is wrong is named', async () => {
+    itOnce('what is wrong is named', async () => {
       const event = await server.createEvent();
       for (const action of ['block', 'unblock']) {
         const bad = [[{}, 'seats'], [{ seats: [] }, 'seats'], [{ seats: 'S-A-1' }, 'seats'], [{ seats: null }, 'seats'],
@@ -168,7 +168,7 @@ describe('sellers', () => {
       assert.equal(data.find(({ id }) => id === event.id).status, 'open');
     });
 
-    it('closing twice is closing once, and so is opening', async () => {
+    itOnce('closing twice is closing once, and so is opening', async () => {
       const event = await server.createEvent();
       const before = await seq(event);
       assert.equal(assertOk(await change('open', event)).status, 'open');
@@ -180,7 +180,7 @@ describe('sellers', () => {
       assert.equal(await seq(event), before + 2);
     });
 
-    it('an expired hold may be rescued while closed', async () => {
+    itOnce('an expired hold may be rescued while closed', async () => {
       const event = await server.createEvent();
       const hold = await server.grant(event, 'S-A-1', { ttl_ms: 1000 });
       assertOk(await change('close', event));
@@ -188,7 +188,7 @@ describe('sellers', () => {
       assertOk(await confirm(hold, { rescue: true }), 201);
     });
 
-    it('what is wrong is named', async () => {
+    itOnce('what is wrong is named', async () => {
       const event = await server.createEvent();
       for (const action of ['open', 'close']) {
         assertInvalid(await change(action, event, { reason: 'x' }), 'reason');
@@ -200,7 +200,7 @@ describe('sellers', () => {
       assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'open');
     });
 
-    it('repeats under one key are one change', async () => {
+    itOnce('repeats under one key are one change', async () => {
       const event = await server.createEvent();
       const key = { 'Idempotency-Key': newKey() };
       const first = await change('close', event, {}, key);
@@ -215,7 +215,7 @@ describe('sellers', () => {
       assert.equal(assertOk(opened).status, 'open');
     });
 
-    it('an event being closed refuses a hold asked for under a fresh key, and replays an old one', async () => {
+    itOnce('an event being closed refuses a hold asked for under a fresh key, and replays an old one', async () => {
       const event = await server.createEvent();
       const key = { 'Idempotency-Key': newKey() };
       const first = await server.hold(event, 'S-A-1', {}, key);
@@ -246,7 +246,7 @@ describe('sellers', () => {
       assert.deepEqual(await server.counts(event), { available: 18, held: 7, booked: 0, blocked: 0 });
     });
 
-    it('released 200, expired 410, confirmed 409, unknown 404', async () => {
+    itOnce('released 200, expired 410, confirmed 409, unknown 404', async () => {
       const event = await server.createEvent();
       const expired = await server.grant(event, 'S-A-1', { ttl_ms: 1000 });
       const released = await server.grant(event, 'S-A-2');
@@ -263,7 +263,7 @@ describe('sellers', () => {
       assert.deepEqual(await server.counts(event), { available: 19, held: 0, booked: 1, blocked: 0 });
     });
 
-    it('needs the whole id: one character off is nobody\'s hold', async () => {
+    itOnce('needs the whole id: one character off is nobody\'s hold', async () => {
       const event = await server.createEvent();
       const hold = await server.grant(event, 'S-A-1');
       const last = hold.id.at(-1);
@@ -273,7 +273,7 @@ describe('sellers', () => {
       assert.equal((await server.read(`/v1/holds/${hold.id}`)).status, 'active');
     });
 
-    it('takes no fields, and repeats under one key are one eviction', async () => {
+    itOnce('takes no fields, and repeats under one key are one eviction', async () => {
       const event = await server.createEvent();
       const hold = await server.grant(event, 'S-A-1');
       assertInvalid(await evict(hold, { fence: hold.fence }), 'fence');
@@ -293,21 +293,19 @@ describe('sellers', () => {
   });
 
   it('what sellers did outlives a restart', async () => {
-    const own = await start();
-    const event = await own.createEvent();
-    assertOk(await own.post(`/v1/events/${event.id}/block`, { seats: ['S-A-1', 'S-A-2'] }));
-    assertOk(await own.post(`/v1/events/${event.id}/unblock`, { seats: ['S-A-2'] }));
-    const hold = await own.grant(event, 'S-A-3');
-    assertOk(await own.post(`/v1/holds/${hold.id}/evict`));
-    assertOk(await own.post(`/v1/events/${event.id}/close`));
-    await own.restart();
-    const map = await own.map(event);
+    const event = await server.createEvent();
+    assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-A-1', 'S-A-2'] }));
+    assertOk(await server.post(`/v1/events/${event.id}/unblock`, { seats: ['S-A-2'] }));
+    const hold = await server.grant(event, 'S-A-3');
+    assertOk(await server.post(`/v1/holds/${hold.id}/evict`));
+    assertOk(await server.post(`/v1/events/${event.id}/close`));
+    await server.restart();
+    const map = await server.map(event);
     assert.deepEqual([map['S-A-1'], map['S-A-2'], map['S-A-3']], ['x', '.', '.']);
-    assert.equal((await own.read(`/v1/holds/${hold.id}`)).status, 'released');
-    assertProblem(await own.hold(event, 'S-A-4'), 409, 'event_closed');
-    assertOk(await own.post(`/v1/events/${event.id}/open`));
-    const next = await own.grant(event, ['S-A-2', 'S-A-3']);
+    assert.equal((await server.read(`/v1/holds/${hold.id}`)).status, 'released');
+    assertProblem(await server.hold(event, 'S-A-4'), 409, 'event_closed');
+    assertOk(await server.post(`/v1/events/${event.id}/open`));
+    const next = await server.grant(event, ['S-A-2', 'S-A-3']);
     assert.ok(next.fence > hold.fence);
-    await own.finish();
   });
 });

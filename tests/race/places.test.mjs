@@ -8,9 +8,12 @@ import { after, before, describe, it } from 'node:test';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { assertOk, ms } from '../support/expect.mjs';
 import { stampede, tally } from '../support/race.mjs';
-import { areasOf, mapOf, newKey, sleep, start } from '../support/server.mjs';
+import { areasOf, backend, itOnce, mapOf, newKey, sleep, start } from '../support/server.mjs';
 import { startUnprotected } from '../support/unprotected.mjs';
 import { encode } from '../support/wire.mjs';
+
+// As in seats.test.mjs: one server on SQLite is tried the longest, a cluster as long in `make soak`.
+const rounds = (n) => (backend === 'sqlite' || process.env.HF_SOAK ? n : Math.ceil(n / 3));
 
 const ask = (event, places, headers) => encode('POST', '/v1/holds', { event, ...places }, headers);
 const won = (answers) => answers.filter(({ status }) => status === 201).map(({ json }) => json);
@@ -70,7 +73,7 @@ describe('races for places', () => {
     assert.equal((await server.counts(event)).available, 0);
   });
 
-  it('twin: without protection the best seats go to many', async () => {
+  itOnce('twin: without protection the best seats go to many', async () => {
     const twin = await startUnprotected({ free: Array.from({ length: 600 }, (_, i) => `S-A-${i + 1}`) });
     const bytes = ask('evt', twoOfTheBest);
     const seats = won(await stampede(twin, 100, 1, () => bytes)).flatMap((hold) => hold.seats);
@@ -88,7 +91,7 @@ describe('races for places', () => {
   });
 
   it('buyers of several places: what is left is never negative, and no more than was asked for is left over', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < rounds(5); round++) {
       const event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 97 }] });
       const answers = await stampede(server, 100, 1, (index) => ask(event.id, { areas: { Floor: 1 + (index + round) % 4 } }));
       for (const outcome of Object.keys(tally(answers))) assert.match(outcome, /^(201|409 sold_out)$/);
@@ -101,7 +104,7 @@ describe('races for places', () => {
     }
   });
 
-  it('twin: without protection more places are sold than there are', async () => {
+  itOnce('twin: without protection more places are sold than there are', async () => {
     const twin = await startUnprotected({ capacity: { Floor: 20 } });
     const bytes = ask('evt', { areas: { Floor: 1 } });
     const sold = placesOf(won(await stampede(twin, 100, 1, () => bytes)), 'Floor');
@@ -117,7 +120,7 @@ describe('races for places', () => {
   ];
 
   it('seats and places in one hold are had together or not at all', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(10); round++) {
       const event = await server.createEvent({
         sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 8 }],
         areas: [{ name: 'Floor', price: 1, capacity: 9 }, { name: 'Box', price: 1, capacity: 4 }],
@@ -135,7 +138,7 @@ describe('races for places', () => {
     }
   });
 
-  it('twin: without protection seats and places are sold beyond what there is', async () => {
+  itOnce('twin: without protection seats and places are sold beyond what there is', async () => {
     const twin = await startUnprotected({ capacity: { Floor: 9, Box: 4 }, free: Array.from({ length: 8 }, (_, i) => `S-A-${i + 1}`) });
     const holds = won(await stampede(twin, 49, 1, (index) => ask('evt', mixed[index % mixed.length])));
     await twin.stop();
@@ -187,7 +190,7 @@ describe('races for places', () => {
   });
 
   it('parallel closing and buying: after the close nobody wins', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < rounds(5); round++) {
       const event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 400 }] });
       const close = encode('POST', `/v1/events/${event.id}/close`);
       const answers = await stampede(server, 60, 2, (index, i) => (index === 30 && i === 0 ? close : ask(event.id, { areas: { Floor: 1 } })));
@@ -200,7 +203,7 @@ describe('races for places', () => {
   });
 
   it('blocking against buying: a seat is blocked or held, never both', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(10); round++) {
       const event = await server.createEvent();
       const seats = ['S-A-1', 'S-A-2', 'S-A-3'];
       const block = encode('POST', `/v1/events/${event.id}/block`, { seats });

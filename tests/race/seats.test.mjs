@@ -1,12 +1,12 @@
 // Many buyers ask for few seats at the same moment.  Each claim has a twin: the same assertions on a server
 // without protection, where they must detect the race.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, ms } from '../support/expect.mjs';
 import { stampede, tally } from '../support/race.mjs';
-import { backend, newKey, patiently, pool, sleep, start, until } from '../support/server.mjs';
+import { backend, itOnce, newKey, patiently, pool, sleep, start, until } from '../support/server.mjs';
 import { startUnprotected } from '../support/unprotected.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
@@ -38,7 +38,7 @@ describe('races for seats', () => {
     assert.equal(Object.values(await server.map(event)).join(''), `h${'.'.repeat(19)}`);
   });
 
-  it('twin: without protection one seat has many owners', async () => {
+  itOnce('twin: without protection one seat has many owners', async () => {
     const twin = await startUnprotected();
     const bytes = holdRequest('evt', ['S-A-1']);
     const answers = await stampede(twin, 200, 1, () => bytes);
@@ -65,7 +65,7 @@ describe('races for seats', () => {
     }
   });
 
-  it('twin: without protection winners share seats', async () => {
+  itOnce('twin: without protection winners share seats', async () => {
     const twin = await startUnprotected();
     const answers = await stampede(twin, 64, 1, (index) => holdRequest('evt', overlapping[index % overlapping.length]));
     await twin.stop();
@@ -105,7 +105,7 @@ describe('races for seats', () => {
     }
   });
 
-  it('twin: without protection repeats of one key make several holds', async () => {
+  itOnce('twin: without protection repeats of one key make several holds', async () => {
     const twin = await startUnprotected();
     const bytes = holdRequest('evt', ['S-A-1'], { 'Idempotency-Key': newKey() });
     const answers = await stampede(twin, 50, 1, () => bytes);
@@ -177,7 +177,7 @@ describe('races for seats', () => {
     assert.equal((await server.map(event))['S-A-1'], '.');
   });
 
-  it('twin: without protection two buyers carry the same fence', async () => {
+  itOnce('twin: without protection two buyers carry the same fence', async () => {
     const twin = await startUnprotected();
     const answers = await stampede(twin, 64, 1, (index) => holdRequest('evt', [`S-A-${index}`]));
     await twin.stop();

@@ -18,7 +18,7 @@ import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
 import { book, pay, reached, sell } from '../support/payments.mjs';
 import { gridPlan, planEvent } from '../support/plans.mjs';
-import { backend, newKey, only, reap, removeTempDir, sleep, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
+import { backend, itOnce, newKey, only, reap, removeTempDir, sleep, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const BUYERS = 4;
@@ -69,7 +69,7 @@ function tamper(url, sql) {
 const number = (url, sql) => Number(url.startsWith('sqlite:') ? Object.values(sqliteQuery(url.slice('sqlite:'.length), sql)[0])[0]
   : execFileSync('psql', [url, '-qAtX', '-c', sql], { encoding: 'utf8' }));
 
-// Each buyer holds seats of its own, buys some, and releases or keeps the others.  `seen` gets every hold.
+// Each buyer holds seats of its own, buys some, and releases or keeps the others, a change every few milliseconds.  `seen` gets every hold.
 async function buy(server, event, row, busy, seen) {
   for (let n = 0; busy.going && n < 2000; n++) {
     const { status, json } = await server.hold(event, `S-${row}-${1 + (n % 40)}`);
@@ -78,6 +78,7 @@ async function buy(server, event, row, busy, seen) {
     if (n % 5 === 0) await server.post(`/v1/holds/${json.id}/confirm`, { fence: json.fence, reference: `order-${row}-${n}` });
     else if (n % 5 !== 1) await server.del(`/v1/holds/${json.id}`);
     busy.changes++;
+    await sleep(10);
   }
 }
 
@@ -132,7 +133,7 @@ describe('a backup of a ledger in use', () => {
     await next.finish();
   });
 
-  it('is restored with every payment compared with the provider, whatever fails meanwhile', async () => {
+  itOnce('is restored with every payment compared with the provider, whatever fails meanwhile', async () => {
     const shop = await openShop({ webhooks: false });
     const { server, sandbox } = shop;
     const event = await server.createEvent();
@@ -350,7 +351,7 @@ describe('a backup of a ledger in use', () => {
     assert.ok(dump(again.url).join('').includes('order \u20ac'));
   });
 
-  it('is not called good if the ledger violates an invariant, and leaves no file', async () => {
+  itOnce('is not called good if the ledger violates an invariant, and leaves no file', async () => {
     const { place, server, event, row } = await openWithEvents();
     const hold = await server.grant(event, `S-${row}-1`);
     await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
@@ -361,7 +362,7 @@ describe('a backup of a ledger in use', () => {
     assert.deepEqual(fs.readdirSync(dir).filter((name) => name.startsWith(path.basename(file))), []);
   });
 
-  it('says what stands in its way', async () => {
+  itOnce('says what stands in its way', async () => {
     const { place, server } = await anySource();
     const file = newFile();
     await backup(place.url, file);
@@ -375,7 +376,7 @@ describe('a backup of a ledger in use', () => {
     if (onSqlite) assert.match(await run(64, 'backup', '--ledger', place.url, '--force', server.database), /the ledger itself/);
   });
 
-  it('needs room on the disk before it begins', async (t) => {
+  itOnce('needs room on the disk before it begins', async (t) => {
     const { place } = await anySource();
     const disk = await smallDisk();
     if (disk.kind !== 'tmpfs') {
@@ -422,7 +423,7 @@ describe('a restore', () => {
     await fresh.stop();
   });
 
-  it('takes over rows, and nothing else that somebody has put into the backup', async () => {
+  itOnce('takes over rows, and nothing else that somebody has put into the backup', async () => {
     const { place, server, event, row } = await openWithEvents();
     const hold = await server.grant(event, `S-${row}-1`);
     const booking = assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 201);
@@ -528,7 +529,7 @@ describe('kill -9', () => {
     return (await command.result).signal === 'SIGKILL';
   }
 
-  it('in the middle of a backup leaves no file of that name, and the next backup succeeds', async () => {
+  itOnce('in the middle of a backup leaves no file of that name, and the next backup succeeds', async () => {
     const { place } = await anySource();
     let kills = 0;
     for (let round = 0; isDue(round, kills); round++) {

@@ -189,7 +189,7 @@ describe('idempotency keys', () => {
   it('the ledger keeps hashes, never the keys themselves', async () => {
     const key = newKey();
     assertOk(await server.hold(event, freeSeat(), {}, keyed(key)), 201);
-    await server.restart();
+    if (backend === 'sqlite') await server.restart(); // its log is in the file then
     for (const file of fs.readdirSync(server.dir)) {
       assert.ok(!fs.readFileSync(`${server.dir}/${file}`).includes(key), file);
     }

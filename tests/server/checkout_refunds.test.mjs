@@ -10,16 +10,16 @@ import { itOnce, newKey, reap, until } from '../support/server.mjs';
 const JOB_LEASE_MS = 25_000; // of src/model/payment.h
 const NOWHERE = `bkg_${'0'.repeat(10)}1${'0'.repeat(17)}`;
 
+let shop;
+let server;
+before(async () => { shop = await openShop({ args: ['--payments-rate', '50'] }); ({ server } = shop); });
+after(async () => { try { await shop?.close(); } finally { await reap(); } });
+
 describe('money', () => {
-  let shop;
-  let server;
   let event;
   before(async () => {
-    shop = await openShop();
-    ({ server } = shop);
     event = await server.createEvent({ sections: [{ name: 'S', price: 1000, rows: 4, seats_per_row: 20 }] });
   });
-  after(async () => { try { await shop?.close(); } finally { await reap(); } });
 
   let seats = 0;
   const nextSeat = () => { seats += 1; return `S-${'ABCD'[Math.floor((seats - 1) / 20)]}-${((seats - 1) % 20) + 1}`; };
@@ -224,11 +224,6 @@ describe('money', () => {
 });
 
 describe('a cancelled event', () => {
-  let shop;
-  let server;
-  before(async () => { shop = await openShop({ args: ['--payments-rate', '50'] }); ({ server } = shop); });
-  after(async () => { try { await shop?.close(); } finally { await reap(); } });
-
   it('cancels and refunds every booking, and shows how far it has come', async () => {
     const event = await server.createEvent({ areas: [{ name: 'Floor', price: 300, capacity: 20 }] });
     const paid = [];

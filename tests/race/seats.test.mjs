@@ -158,7 +158,7 @@ describe('races for seats', () => {
     const event = await server.createEvent();
     const bytes = holdRequest(event.id, ['S-A-1']);
     const fences = [];
-    const handovers = 200;
+    const handovers = rounds(200);
     const buyers = await Wire.connectMany(server, 16);
     const started = Date.now();
     await Promise.all(buyers.map(async (wire) => {
@@ -188,7 +188,7 @@ describe('races for seats', () => {
   // Each of many holds is confirmed once, between `leadMs` before and 150 ms after its expiry, while another
   // buyer asks for the same seat.  Resolves to how the confirmations ended.
   async function raceExpiry(t, leadMs) {
-    const count = 240;
+    const count = rounds(240);
     const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: count }] });
     const wires = await Wire.connectMany(server, 48);
     const holds = [];

@@ -409,7 +409,7 @@ describe('the log', () => {
     const names = Object.keys(await server.map(event));
     const { sample } = seededRandom();
     const wants = (n) => [...new Set(sample(names, n))];
-    const round = () => pool(Array.from({ length: 40 }), 4, async () => {
+    const round = () => pool(Array.from({ length: 54 }), 4, async () => {
       const answer = await server.hold(event, wants(20));
       if (answer.status === 201) assert.equal((await server.del(`/v1/holds/${answer.json.id}`)).status, 204);
     });

@@ -32,19 +32,19 @@ describe('idempotency keys', () => {
     assert.equal(counts.held, 1);
   });
 
-  itOnce('without a key nothing is a repeat', async () => {
+  it('without a key nothing is a repeat', async () => {
     const seat = freeSeat();
     assertOk(await server.hold(event, seat), 201);
     assertProblem(await server.hold(event, seat), 409, 'seat_taken');
   });
 
-  itOnce('another key is another request', async () => {
+  it('another key is another request', async () => {
     const seat = freeSeat();
     assertOk(await server.hold(event, seat, {}, keyed(newKey())), 201);
     assertProblem(await server.hold(event, seat, {}, keyed(newKey())), 409, 'seat_taken');
   });
 
-  itOnce('a quoted key is the bare key', async () => {
+  it('a quoted key is the bare key', async () => {
     const key = newKey();
     const seat = freeSeat();
     const first = await server.hold(event, seat, {}, keyed(`"${key}"`));

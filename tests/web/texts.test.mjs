@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { describe, it } from 'node:test';
+import YAML from 'yaml';
 
 // As a module whatever Node thinks of its name.
 const load = (file) => import(`data:text/javascript,${encodeURIComponent(fs.readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8'))}`);
@@ -29,6 +30,19 @@ describe('texts', () => {
       }
     });
   }
+
+  it('are there for every status and cause of the API', () => {
+    const document = fs.readFileSync(new URL('../../docs/openapi.yaml', import.meta.url), 'utf8');
+    const schema = (name) => YAML.parse(new RegExp(`^    ${name}:.*\\n(?:      .*\\n)*`, 'm').exec(document)[0])[name]; // all of it takes a second
+    const wanted = [
+      ...['AnyStatus', 'HoldStatus', 'BookingStatus', 'RefundStatus', 'NotificationStatus', 'SeatStatus'].flatMap((name) => schema(name).enum.map((value) => `state.${value}`)),
+      ...schema('AuditFields').properties.cause.enum.map((value) => `cause.${value}`),
+      ...schema('AuditFields').properties.object.enum.map((value) => `object.${value}`),
+      ...schema('EventStatus').enum.map((value) => `eventStatus.${value}`),
+      ...schema('Refund').properties.origin.enum.map((value) => `origin.${value}`),
+    ].filter((key) => !key.endsWith('.null'));
+    assert.deepEqual(wanted.filter((key) => !(key in texts.ops.en)), []);
+  });
 
   it('have values put in, numbers as the language writes them, and the plural that fits', () => {
     const [en, de] = [words('buyer', 'en'), words('buyer', 'de')];

@@ -8,17 +8,20 @@
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { mapOf, until } from './server.mjs';
+import { until } from './server.mjs';
 import { urlOf } from './browser.mjs';
 
-// Listens to the component from the start, since some things happen at once.
+// Listens to the component from the start, since some things happen at once.  `aheadMs` is how far the page's clock is ahead.
 const PAGE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>A shop</title><link rel="icon" href="data:,">
 <style>body { background: Canvas; color: CanvasText; }</style></head>
 <body><main><h1>A shop</h1></main><script type="module">
 const asked = new URLSearchParams(location.search);
-globalThis.show = async (server, event) => {
+const now = Date.now.bind(Date);
+Date.now = () => now() + globalThis.aheadMs;
+globalThis.show = async (server, event, aheadMs) => {
   globalThis.isEmpty = false;
+  globalThis.aheadMs = Number(aheadMs);
   const map = document.createElement('holdfast-seats');
   map.setAttribute('server', server);
   map.setAttribute('event', event);
@@ -37,7 +40,7 @@ globalThis.empty = () => {
 for (const name of ['select', 'hold', 'release', 'expire', 'status', 'event', 'pick', 'area', 'refuse']) {
   document.addEventListener(name, ({ detail }) => { if (detail && typeof detail === 'object') heard.push({ name, ...detail }); });
 }
-const shown = globalThis.show(asked.get('server'), asked.get('event'));
+const shown = globalThis.show(asked.get('server'), asked.get('event'), asked.get('aheadMs'));
 await import(asked.get('module') + '/holdfast.js');
 await shown;
 </script></body></html>`;
@@ -65,14 +68,15 @@ export async function startShop({ through, streams, html = PAGE } = {}) {
 }
 
 // Opens the shop's page with a map of the event, or makes a new map in a page of the shop that another test has emptied.
-// `module` is the server that the component's files come from, if the one that it talks to may fail.  Options are Playwright's,
-// or `page`, a page to use.  A test that changes globals of the page wants it `once` (browser.mjs).
-export async function openMap(browser, shop, { server, event, module = server, isWaiting = true, page, ...options }) {
+// `module` is the server that the component's files come from, if the one that it talks to may fail.  The clock of the page is
+// `aheadMs` ahead, and a test may change `globalThis.aheadMs`.  Options are Playwright's, or `page`, a page to use.  A test that
+// changes other globals of the page wants it `once` (browser.mjs).
+export async function openMap(browser, shop, { server, event, module = server, aheadMs = 0, isWaiting = true, page, ...options }) {
   const opened = page ?? await browser.page(options);
-  const asked = { server: urlOf(server, ''), event: event.id ?? event };
+  const asked = { server: urlOf(server, ''), event: event.id ?? event, aheadMs };
   const address = `${urlOf(shop, '/')}?${new URLSearchParams({ module: urlOf(module, '') })}`;
   if (opened.url().startsWith(`${address}&`) && await opened.evaluate(() => globalThis.isEmpty)) {
-    await opened.evaluate(({ server: from, event: of }) => { globalThis.show(from, of); }, asked);
+    await opened.evaluate(({ server: from, event: of, aheadMs: ms }) => { globalThis.show(from, of, ms); }, asked);
   } else await opened.goto(`${address}&${new URLSearchParams(asked)}`);
   opened.empty = async () => opened.url().startsWith(`${address}&`) && opened.evaluate(() => globalThis.isReady && globalThis.empty());
   opened.map = (name, ...args) => opened.evaluate(([key, values]) => {
@@ -90,10 +94,12 @@ export async function openMap(browser, shop, { server, event, module = server, i
 export async function showsSnapshot(page, server, event, timeoutMs = 25_000) {
   let wrong;
   await until('the map shows the snapshot', async () => {
-    const wanted = mapOf(await server.read(`/v1/events/${event.id ?? event}/seats`));
-    wrong = await page.evaluate((seats) => Object.entries(seats).filter(([id, letter]) => globalThis.map.status(id) !== letter).slice(0, 5), wanted);
+    const snapshot = await server.read(`/v1/events/${event.id ?? event}/seats`);
+    wrong = await page.evaluate((sections) => sections
+      .flatMap(({ name, rows }) => rows.flatMap((row) => [...row.seats].map((letter, i) => [`${name}-${row.name}-${i + 1}`, letter])))
+      .filter(([id, letter]) => globalThis.map.status(id) !== letter).slice(0, 5), snapshot.sections);
     return wrong.length === 0;
-  }, timeoutMs, 50).catch((error) => { throw new Error(`${error.message}; it differs in ${JSON.stringify(wrong)}`); });
+  }, timeoutMs).catch((error) => { throw new Error(`${error.message}; it differs in ${JSON.stringify(wrong)}`); });
 }
 
 // Where a seat is in the window, once the map has come to rest: a map that moves does so in every frame, however rare frames

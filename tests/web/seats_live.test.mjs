@@ -12,21 +12,22 @@ import { freePort, reap, start, until } from '../support/server.mjs';
 
 const CUT_OFF_MS = 10_000;
 
-describe('a live seat map', { concurrency: 3 }, () => {
-  let browser, files, shop;
+describe('a live seat map', { concurrency: 1 }, () => {
+  let browser, files, shop, broken;
   before(async () => {
     browser = await openBrowser();
     files = await start({ args: ['--cors-origin', '*'] }); // serves the component itself in every test
-    shop = await startShop();
+    [shop, broken] = await Promise.all([startShop(), startShop({ through: files })]); // with the same page
   });
   after(async () => {
     await browser?.close();
     shop?.stop();
+    broken?.stop();
     await files?.stop();
     await reap();
   });
 
-  const isLive = (page) => until('the map is live', () => page.evaluate(() => globalThis.map.dataset.live === 'live'), 20_000, 50);
+  const isLive = (page) => until('the map is live', () => page.evaluate(() => globalThis.map.dataset.live === 'live'), 20_000);
   const notes = (page) => page.evaluate(() => globalThis.map.shadowRoot.querySelector('.note').textContent);
   const reads = (page) => page.requests.filter((url) => url.endsWith('/seats')).length;
 
@@ -62,7 +63,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await server.stop();
   });
 
-  it(`heals after it was cut off for ${CUT_OFF_MS / 1000} s, and says so meanwhile`, async () => {
+  it(`heals after it was cut off for ${CUT_OFF_MS / 1000} s, says so meanwhile, and notices a connection that has fallen silent`, async () => {
     const proxy = Object.assign(await startProxy(files.port), { host: '127.0.0.1' });
     const event = await files.createEvent();
     const page = await browser.page({ once: true });
@@ -80,19 +81,8 @@ describe('a live seat map', { concurrency: 3 }, () => {
     assert.equal(reads(page), 1, 'the stream went on from its place');
     const kinds = (await page.heard('status')).map(({ kind }) => kind);
     assert.deepEqual(kinds, ['live', 'reconnecting', 'live']);
-    await page.done();
-    await proxy.close();
-  });
-
-  it('notices a connection that has fallen silent', async () => {
-    const proxy = Object.assign(await startProxy(files.port), { host: '127.0.0.1' });
-    const event = await files.createEvent();
-    const page = await browser.page({ once: true });
-    await page.clock.install();
-    await openMap(browser, shop, { server: proxy, event, module: files, page });
-    await isLive(page);
     proxy.blackhole();
-    await disturb(files, event);
+    await files.grant(event, 'S-A-10');
     await page.clock.fastForward(41_000);
     await until('it has given the connection up', () => page.evaluate(() => globalThis.map.dataset.live !== 'live'));
     proxy.restore();
@@ -111,7 +101,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await disturb(server, event);
     await showsSnapshot(page, server, event);
     await server.stop({ keep: true });
-    await until('nginx has refused the stream', () => /GET \S+\/stream\S* (200 13|5\d\d) /.test(front.log), 30_000, 50);
+    await until('nginx has refused the stream', () => /GET \S+\/stream\S* (200 13|5\d\d) /.test(front.log));
     await server.launch();
     await server.grant(event, 'S-A-9');
     await showsSnapshot(page, server, event);
@@ -119,61 +109,6 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await page.done();
     await front.stop();
     await server.stop();
-  });
-
-  it('goes on after a proxy has answered 502 to everything', async () => {
-    const event = await files.createEvent();
-    const broken = await startShop({ through: files });
-    const page = await openMap(browser, broken, { server: broken, event, module: files });
-    await isLive(page);
-    const refused = page.waitForResponse((answer) => /\/stream/.test(answer.url()) && answer.status() === 502);
-    broken.broken = true;
-    broken.closeAllConnections();
-    await disturb(files, event);
-    await refused;
-    broken.broken = false;
-    await showsSnapshot(page, files, event);
-    await page.done();
-    broken.stop();
-  });
-
-  it('follows a stream that is sent to a port of its own', async () => {
-    const server = await start({ args: ['--cors-origin', '*', '--stream-listen', '127.0.0.1:0'] });
-    const event = await server.createEvent();
-    const streams = await server.streams();
-    const redirecting = await startShop({ through: server, streams });
-    const page = await openMap(browser, redirecting, { server: redirecting, event, module: files });
-    await isLive(page);
-    await disturb(server, event);
-    await showsSnapshot(page, server, event);
-    assert.ok(page.requests.some((url) => url.startsWith(`http://${streams.host}:${streams.port}/`)));
-    assert.equal(reads(page), 1);
-    await page.done();
-    redirecting.stop();
-    await server.stop();
-  });
-
-  it('comes up though the first answers are errors', async () => {
-    const event = await files.createEvent();
-    const broken = await startShop({ through: files });
-    broken.broken = true;
-    const page = await browser.page();
-    const refused = page.waitForResponse((answer) => /\/plan/.test(answer.url()) && answer.status() === 502);
-    await openMap(browser, broken, { server: broken, event, module: files, page, isWaiting: false });
-    await refused;
-    broken.broken = false;
-    await page.waitForFunction(() => globalThis.map.seq !== undefined && globalThis.map.status('S-A-1') === '.');
-    await page.done();
-    broken.stop();
-  });
-
-  it('says when there is no such event, and asks no more', async () => {
-    const page = await openMap(browser, shop, { server: files, event: 'evt_0000000000000000000000', isWaiting: false });
-    await until('it says so', async () => await page.evaluate(() => globalThis.map.dataset.live) === 'gone');
-    assert.equal(await notes(page), 'This event does not exist.');
-    await assert.rejects(page.evaluate(() => globalThis.map.ready), /This event does not exist/);
-    assert.ok(page.requests.filter((url) => url.includes('/v1/')).length <= 3);
-    await page.done();
   });
 
   it('shows at once that sales were closed, and what seats cost from now on', async () => {
@@ -193,5 +128,56 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await page.map('select', 'S-A-1');
     await assert.rejects(page.map('hold'), /Tickets are not on sale at the moment/);
     await page.done();
+  });
+
+  it('says when there is no such event, and asks no more', async () => {
+    const page = await openMap(browser, shop, { server: files, event: 'evt_0000000000000000000000', isWaiting: false });
+    await until('it says so', async () => await page.evaluate(() => globalThis.map.dataset.live) === 'gone');
+    assert.equal(await notes(page), 'This event does not exist.');
+    await assert.rejects(page.evaluate(() => globalThis.map.ready), /This event does not exist/);
+    assert.ok(page.requests.filter((url) => url.includes('/v1/')).length <= 3);
+    await page.done();
+  });
+
+  it('goes on after a proxy has answered 502 to everything', async () => {
+    const event = await files.createEvent();
+    const page = await openMap(browser, broken, { server: broken, event, module: files });
+    await isLive(page);
+    const refused = page.waitForResponse((answer) => /\/stream/.test(answer.url()) && answer.status() === 502);
+    broken.broken = true;
+    broken.closeAllConnections();
+    await disturb(files, event);
+    await refused;
+    broken.broken = false;
+    await showsSnapshot(page, files, event);
+    await page.done();
+  });
+
+  it('comes up though the first answers are errors', async () => {
+    const event = await files.createEvent();
+    broken.broken = true;
+    const page = await browser.page();
+    const refused = page.waitForResponse((answer) => /\/plan/.test(answer.url()) && answer.status() === 502);
+    await openMap(browser, broken, { server: broken, event, module: files, page, isWaiting: false });
+    await refused;
+    broken.broken = false;
+    await page.waitForFunction(() => globalThis.map.seq !== undefined && globalThis.map.status('S-A-1') === '.');
+    await page.done();
+  });
+
+  it('follows a stream that is sent to a port of its own', async () => {
+    const server = await start({ args: ['--cors-origin', '*', '--stream-listen', '127.0.0.1:0'] });
+    const event = await server.createEvent();
+    const streams = await server.streams();
+    const redirecting = await startShop({ through: server, streams });
+    const page = await openMap(browser, redirecting, { server: redirecting, event, module: files });
+    await isLive(page);
+    await disturb(server, event);
+    await showsSnapshot(page, server, event);
+    assert.ok(page.requests.some((url) => url.startsWith(`http://${streams.host}:${streams.port}/`)));
+    assert.equal(reads(page), 1);
+    await page.done();
+    redirecting.stop();
+    await server.stop();
   });
 });

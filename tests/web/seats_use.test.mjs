@@ -163,22 +163,6 @@ describe('the seat map', { concurrency: 1 }, () => {
       await page.done();
     });
 
-    it('shows the small picture of the whole where no seat is behind it', async () => {
-      const { json: event } = await server.post('/v1/events', JSON.parse(fs.readFileSync('share/holdfast/theatre.json', 'utf8')));
-      const ids = (await server.read(`/v1/events/${event.id}/plan`)).sections.flatMap(({ rows }) => rows.flatMap(({ seats }) => seats.map(({ id }) => id)));
-      const page = await browser.page({ ...PHONE, viewport: { width: 390, height: 844 } });
-      await page.goto(urlOf(server, `/e/${event.id}`));
-      const picture = page.locator('holdfast-seats .overview');
-      await picture.waitFor();
-      const { x, y, width, height } = await picture.boundingBox();
-      const behind = await page.evaluate(([seats, box]) => seats.filter((id) => {
-        const at = document.querySelector('holdfast-seats').seatPosition(id);
-        return at.x > box.x && at.x < box.x + box.width && at.y > box.y && at.y < box.y + box.height;
-      }), [ids, { x, y, width, height }]);
-      assert.deepEqual(behind, []);
-      await page.done();
-    });
-
     it('zooms with two fingers', async () => {
       const page = await open(await theatre(), PHONE);
       const before = await seatAt(page, 'Stalls-A-1');
@@ -303,7 +287,7 @@ describe('the seat map', { concurrency: 1 }, () => {
 
     for (const [look, options] of [['light and wide', {}], ['dark and narrow', { ...PHONE, colorScheme: 'dark' }]]) {
       it(`axe finds nothing, ${look}`, async () => {
-        const event = await theatre();
+        const event = await theatre({ sections: [{ name: 'Stalls', tier: 'A', price: 6500, rows: 2, seats_per_row: 8 }, { name: 'Balcony', tier: 'B', price: 3000, rows: 1, seats_per_row: 6 }] });
         await server.grant(event, 'Stalls-A-2');
         const page = await open(event, options);
         await page.map('select', 'Stalls-A-4');
@@ -318,7 +302,7 @@ describe('the seat map', { concurrency: 1 }, () => {
     }
 
     it('speaks German to those who read German', async () => {
-      const page = await open(await theatre(), { locale: 'de-DE' });
+      const page = await open(await theatre());
       await page.evaluate(() => globalThis.map.setAttribute('lang', 'de'));
       await page.waitForFunction(() => globalThis.map.maxPerHold);
       await page.getByRole('application', { name: 'Saalplan' }).waitFor();
@@ -430,12 +414,7 @@ describe('the seat map', { concurrency: 1 }, () => {
 
     it('expires by the time of the server, though the clock of the page is an hour wrong', async () => {
       const event = await theatre({ hold_ttl_ms: 1500 });
-      const page = await browser.page({ once: true });
-      await page.addInitScript(() => {
-        const now = Date.now;
-        Date.now = () => now() + 3_600_000;
-      });
-      await openMap(browser, shop, { server, event, page });
+      const page = await open(event, { aheadMs: 3_600_000 });
       await page.map('select', 'Stalls-A-5');
       const hold = await page.map('hold');
       const offset = await page.map('timeOffset');
@@ -450,18 +429,14 @@ describe('the seat map', { concurrency: 1 }, () => {
 
     it('keeps the seats whose hold was made while every answer was lost, and finds the hold when the server is back', async () => {
       const event = await theatre();
-      const page = await open(event, { once: true }); // since its clock is changed
+      const page = await open(event);
       await page.map('select', 'Stalls-D-4');
       let made = 0;
       await page.route('**/v1/holds', async (route) => {
         await route.fetch();
         made += 1;
-        await page.evaluate(() => { globalThis.ahead = 60_000; }); // the component insists for some seconds, which pass here
+        await page.evaluate(() => { globalThis.aheadMs = 60_000; }); // the component insists for some seconds, which pass here
         return route.abort('connectionreset').catch(() => {});
-      });
-      await page.evaluate(() => {
-        const now = Date.now.bind(Date);
-        Date.now = () => now() + (globalThis.ahead ?? 0);
       });
       const refusal = await page.evaluate(() => globalThis.map.hold().then(() => 'held', ({ code }) => code));
       assert.equal(refusal, 'unreachable');
@@ -563,22 +538,6 @@ describe('the seat map', { concurrency: 1 }, () => {
     });
   });
 
-  it('works in the page of docs/seat-map.md', async () => {
-    const [, html] = /```html\n([\s\S]*?)```/.exec(fs.readFileSync(new URL('../../docs/seat-map.md', import.meta.url), 'utf8'));
-    const event = await theatre();
-    const page = await browser.page();
-    const example = await startShop({ html: html.replaceAll('https://tickets.example', urlOf(server, '')).replace(/evt_\w+/, event.id) });
-    await page.goto(urlOf(example, '/'));
-    await page.waitForFunction(() => document.querySelector('holdfast-seats').plan);
-    await clickSeat(Object.assign(page, { map: (name, id) => page.evaluate(([key, seat]) => document.querySelector('holdfast-seats')[key](seat), [name, id]) }), 'Stalls-D-8');
-    await page.getByRole('button', { name: 'Hold 1 seat' }).click();
-    await page.getByText('Stalls-D-8 is yours for 8 minutes.').waitFor();
-    assert.equal((await server.counts(event)).held, 1);
-    assert.deepEqual(page.complaints, []);
-    await page.done();
-    example.stop();
-  });
-
   it('shows hostile names as the text that they are', async () => {
     const hostile = '<img src=x onerror=boom()>';
     const event = await server.createEvent({
@@ -608,7 +567,7 @@ describe('the seat map', { concurrency: 1 }, () => {
       },
     });
     assert.equal(answer.status, 201, answer.text);
-    const page = await open(answer.json);
+    const page = await open(answer.json, { reducedMotion: 'reduce' });
     for (let n = 0; n < 8; n++) await page.getByRole('button', { name: 'Zoom in' }).click(); // the largest pictures
     await page.map('focusSeat', 'b');
     const { size } = await seatAt(page, 'b');
@@ -618,5 +577,39 @@ describe('the seat map', { concurrency: 1 }, () => {
     assert.deepEqual(page.complaints, []);
     assert.ok(page.requests.every((url) => !url.includes('elsewhere')));
     await page.done();
+  });
+
+  // ---- in other pages, after which that of the shop has to be loaded again ----
+
+  it('shows the small picture of the whole, on a telephone, where no seat is behind it', async () => {
+    const { json: event } = await server.post('/v1/events', JSON.parse(fs.readFileSync('share/holdfast/theatre.json', 'utf8')));
+    const ids = (await server.read(`/v1/events/${event.id}/plan`)).sections.flatMap(({ rows }) => rows.flatMap(({ seats }) => seats.map(({ id }) => id)));
+    const page = await browser.page({ ...PHONE, viewport: { width: 390, height: 844 } });
+    await page.goto(urlOf(server, `/e/${event.id}`));
+    const picture = page.locator('holdfast-seats .overview');
+    await picture.waitFor();
+    const { x, y, width, height } = await picture.boundingBox();
+    const behind = await page.evaluate(([seats, box]) => seats.filter((id) => {
+      const at = document.querySelector('holdfast-seats').seatPosition(id);
+      return at.x > box.x && at.x < box.x + box.width && at.y > box.y && at.y < box.y + box.height;
+    }), [ids, { x, y, width, height }]);
+    assert.deepEqual(behind, []);
+    await page.done();
+  });
+
+  it('works in the page of docs/seat-map.md', async () => {
+    const [, html] = /```html\n([\s\S]*?)```/.exec(fs.readFileSync(new URL('../../docs/seat-map.md', import.meta.url), 'utf8'));
+    const event = await theatre();
+    const page = await browser.page();
+    const example = await startShop({ html: html.replaceAll('https://tickets.example', urlOf(server, '')).replace(/evt_\w+/, event.id) });
+    await page.goto(urlOf(example, '/'));
+    await page.waitForFunction(() => document.querySelector('holdfast-seats').plan);
+    await clickSeat(Object.assign(page, { map: (name, id) => page.evaluate(([key, seat]) => document.querySelector('holdfast-seats')[key](seat), [name, id]) }), 'Stalls-D-8');
+    await page.getByRole('button', { name: 'Hold 1 seat' }).click();
+    await page.getByText('Stalls-D-8 is yours for 8 minutes.').waitFor();
+    assert.equal((await server.counts(event)).held, 1);
+    assert.deepEqual(page.complaints, []);
+    await page.done();
+    example.stop();
   });
 });

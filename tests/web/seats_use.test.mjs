@@ -93,7 +93,7 @@ describe('the seat map', { concurrency: 1 }, () => {
     });
 
     it('zooms at the pointer with Ctrl and the wheel, and leaves the bare wheel to the page', async () => {
-      const page = await open(await theatre(), { viewport: { width: 1000, height: 500 } });
+      const page = await open(await theatre(), { viewport: { width: 1000, height: 500 }, reducedMotion: 'reduce' });
       const zoomIn = page.getByRole('button', { name: 'Zoom in' });
       for (let n = 0; n < 2; n++) await zoomIn.click(); // now there is room to move in all directions
       await page.evaluate(() => globalThis.map.shadowRoot.activeElement.blur());
@@ -114,7 +114,7 @@ describe('the seat map', { concurrency: 1 }, () => {
     });
 
     it('is dragged, and what was dragged is not clicked', async () => {
-      const page = await open(await theatre());
+      const page = await open(await theatre(), { reducedMotion: 'reduce' });
       for (let n = 0; n < 2; n++) await page.getByRole('button', { name: 'Zoom in' }).click();
       const before = await seatAt(page, 'Stalls-D-10');
       await page.mouse.move(before.x, before.y);
@@ -383,7 +383,7 @@ describe('the seat map', { concurrency: 1 }, () => {
         await isOver;
         await route.continue();
       });
-      await openMap(browser, shop, { server, event, page });
+      await open(event, { page });
       await page.map('select', 'Stalls-A-5');
       const { id } = await page.map('hold');
       assert.equal((await server.del(`/v1/holds/${id}`)).status, 204);

@@ -331,6 +331,17 @@ describe('on a server without keys', { concurrency: 1 }, () => {
     }));
     assert.ok(drawn.every(Boolean), 'every canvas is drawn on');
     await figure.getByText('Too little was measured for a line.').waitFor({ state: 'hidden' });
+    // Samples that are still being read when somebody goes to another view are drawn nowhere.
+    let isAsked = false, answer;
+    const answered = new Promise((resolve) => { answer = resolve; });
+    await page.route('**/v1/ops/samples*', async (route) => { isAsked = true; await answered; await route.continue(); });
+    await until('the page asks for samples', () => isAsked);
+    await page.getByRole('link', { name: 'Locks' }).click();
+    await heading(page, 'Locks').waitFor();
+    const late = page.waitForResponse(/samples/);
+    answer();
+    await (await late).finished();
+    await page.evaluate(() => new Promise((resolve) => { setTimeout(resolve, 100); })); // the page has read it
     assert.deepEqual(page.complaints, []);
     await page.done();
   });

@@ -189,6 +189,7 @@ function figure(chart, { t, format }) {
     repaint: paint,
     destroy() {
       seen.disconnect();
+      isSeen = false; // samples that are still being read come too late to be drawn
       newest = null;
       drawn.destroy();
     },

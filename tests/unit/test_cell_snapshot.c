@@ -109,7 +109,7 @@ static void fill_widely(struct buf *ret_bytes)
     char name[16];
     fill();
     for (int64_t i = 0; i < 200; i++) {
-        d.keeps_state = i % 10 > 0; /* restoring it after each command would take most of the time */
+        d.keeps_state = i % 10 > 0; /* a restore after each command would take most of the time */
         (void)snprintf(name, sizeof name, "n/%d/%d", (int)(i % 7), (int)i);
         acquire(1 + i % 3, name, .label = name, .agent = i % 5 ? "x" : NULL);
         acquire(1 + (i + 1) % 3, name, .label = name);

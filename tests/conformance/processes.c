@@ -17,8 +17,8 @@
 
 #define PROCESSES 4
 #define THREADS 16 /* 64 contenders */
-#define TIMES 2
-#define TOTAL (PROCESSES * THREADS * TIMES)
+#define CONTENDERS (PROCESSES * THREADS)
+#define TIMES 2 /* how often each of the careless and each thread of this process counts */
 
 struct tally {
     struct scratch dir;
@@ -60,12 +60,13 @@ static int tally_fences(struct tally *t, bool grow)
     return n;
 }
 
-static void contend(struct world *w, const char *key, const char *how, struct tally *t)
+/* Each contender counts `n_times`. */
+static void contend(struct world *w, const char *key, const char *how, int n_times, struct tally *t)
 {
     char program[512], threads[16], times[16];
     contender_path(program);
     snprintf(threads, sizeof threads, "%d", THREADS);
-    snprintf(times, sizeof times, "%d", TIMES);
+    snprintf(times, sizeof times, "%d", n_times);
     const char *const argv[] = {program, w->backend->url, key, how, threads, times, t->file, NULL};
     int pids[PROCESSES];
     for (int i = 0; i < PROCESSES; i++)
@@ -81,21 +82,21 @@ static void sixty_four_contenders_lose_no_count(void **state)
     char key[64];
     key_make(key, "counter");
     tally_init(&t);
-    contend(w, key, "count", &t);
-    assert_int_equal(tally_count(&t), TOTAL);
-    assert_int_equal(tally_fences(&t, w->info->fence != HF_FENCE_NONE), TOTAL);
+    contend(w, key, "count", 1, &t);
+    assert_int_equal(tally_count(&t), CONTENDERS);
+    assert_int_equal(tally_fences(&t, w->info->fence != HF_FENCE_NONE), CONTENDERS);
     scratch_remove(&t.dir);
 }
 
-/* The twin: without the lock the same contenders lose counts. */
+/* The twin: without the lock contenders lose counts. */
 static void without_the_lock_counts_are_lost(void **state)
 {
     struct world *w = *state;
     struct tally t;
     tally_init(&t);
-    contend(w, "unused", "careless", &t);
-    assert_true(tally_count(&t) < TOTAL);
-    assert_int_equal(tally_fences(&t, false), TOTAL);
+    contend(w, "unused", "careless", TIMES, &t);
+    assert_true(tally_count(&t) < CONTENDERS * TIMES);
+    assert_int_equal(tally_fences(&t, false), CONTENDERS * TIMES);
     scratch_remove(&t.dir);
 }
 

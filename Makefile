@@ -101,7 +101,9 @@ TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
 COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(OPTIMISE) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
 # A program is linked only with the libraries that it refers to.
-LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(RPATH) $(LDFLAGS)
+LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(RPATH) $(if $(SHARED_FLAVOUR),$(fast_linker)) $(LDFLAGS)
+# gold, where it is installed, links a test in a fifth of the time.
+fast_linker = $(eval fast_linker := $(if $(shell command -v ld.gold),-fuse-ld=gold))$(fast_linker)
 # Where an executable finds the shared libraries of its build, also if the folder is moved.
 RPATH = $(if $(SHARED_FLAVOUR),-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..')
 

@@ -68,6 +68,7 @@ PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
         lease_owner_text(p[i].r.owner, owner);
         assert_string_equal(s.waiters[i].owner, owner);
         assert_int_equal(s.waiters[i].fence, 0);
+        assert_int_equal(s.waiters[i].held_ms, -1);
         assert_in_range(s.waiters[i].remaining_ms, 1, WAITER_SILENT_MS);
     }
     lease_state_close(&s);

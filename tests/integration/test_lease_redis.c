@@ -64,6 +64,91 @@ static void an_abandoned_group_leaves_nothing_behind(void **state)
     lease_close(l);
 }
 
+/* Acquires one of `slots` slots with a request of a new owner. */
+static struct lease_request takes_a_slot(struct lease *l, const char *key, unsigned slots,
+                                         int64_t ttl_ms)
+{
+    struct lease_request q = asks_for(key, ttl_ms);
+    q.slots = slots;
+    assert_int_equal(must_acquire(l, &q).result, HF_DONE);
+    return q;
+}
+
+static void a_break_of_several_slots_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 10000);
+    struct lease_request q[3];
+    for (int i = 0; i < 3; i++)
+        q[i] = takes_a_slot(l, "broken", 3, 30000);
+    assert_int_equal(must_release(l, &q[1]), HF_DONE); /* its number is noted as free */
+    assert_int_equal(lease_break(l, "broken", 6, NULL), HF_DONE);
+    assert_int_equal(must_renew(l, &q[0]).result, HF_LOST);
+    assert_int_equal(must_renew(l, &q[2]).result, HF_LOST);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+static void a_slot_whose_lease_ended_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 10000);
+    struct lease_request a = takes_a_slot(l, "ended", 2, 30000);
+    (void)takes_a_slot(l, "ended", 2, 300);
+    struct lease_request next = asks("ended");
+    next.slots = 2;
+    while (must_acquire(l, &next).result != HF_DONE)
+        nap_ms(20);
+    assert_int_equal(must_release(l, &a), HF_DONE);
+    assert_int_equal(must_release(l, &next), HF_DONE);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+static void slots_given_back_in_any_order_leave_nothing_behind(void **state)
+{
+    (void)state;
+    enum { N = 8 };
+    static const int gone[] = {5, 7, 2}, order[N] = {3, 7, 0, 2, 6, 1, 5, 4};
+    struct lease *l = must_open(server.url, 10000);
+    struct lease_request q[N];
+    for (int i = 0; i < N; i++)
+        q[i] = takes_a_slot(l, "numbers", N, 30000);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(must_release(l, &q[gone[i]]), HF_DONE);
+    for (int i = 0; i < 3; i++)
+        q[gone[i]] = takes_a_slot(l, "numbers", N, 30000);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(must_release(l, &q[order[i]]), HF_DONE);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+/* The waiter is passed over twice: then it is granted the lock, and then it gives up its place. */
+static void a_waiter_that_was_passed_over_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 10000);
+    for (int is_patient = 1; is_patient >= 0; is_patient--) {
+        struct lease_request holder = asks("passed"), dead = waits("passed"),
+                             next = waits("passed");
+        assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
+        must_acquire(l, &dead);
+        must_acquire(l, &next);
+        assert_int_equal(must_release(l, &holder), HF_DONE);
+        nap_ms(WAITER_CLAIM_MS + 10);
+        assert_int_equal(must_acquire(l, &next).result, HF_DONE);
+        if (is_patient)
+            assert_int_equal(must_acquire(l, &dead).result, HF_TAKEN);
+        assert_int_equal(must_release(l, &next), HF_DONE);
+        if (is_patient)
+            assert_int_equal(must_acquire(l, &dead).result, HF_DONE);
+        (void)must_release(l, &dead); /* its place may have ended by itself on a slow machine */
+        assert_nothing_left();
+    }
+    lease_close(l);
+}
+
 /* ---- the queue ---- */
 
 struct sleeper {
@@ -262,18 +347,15 @@ static void a_clock_set_back_does_not_lower_the_fence(void **state)
     lease_close(l);
 }
 
-/* ---- listing ---- */
-
-struct listed {
-    char all[1024];
-    int n, most;
-};
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_fences_are_of_the_latest_ten_thousand_names),
         cmocka_unit_test(an_abandoned_group_leaves_nothing_behind),
+        cmocka_unit_test(a_break_of_several_slots_leaves_nothing_behind),
+        cmocka_unit_test(a_slot_whose_lease_ended_leaves_nothing_behind),
+        cmocka_unit_test(slots_given_back_in_any_order_leave_nothing_behind),
+        cmocka_unit_test(a_waiter_that_was_passed_over_leaves_nothing_behind),
         cmocka_unit_test(a_release_wakes_the_next_waiter_at_once_and_no_other),
         cmocka_unit_test(the_head_wakes_when_the_lease_ends_and_keeps_its_place),
         cmocka_unit_test(a_new_first_waiter_sees_the_end_of_the_lease),

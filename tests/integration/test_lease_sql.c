@@ -539,6 +539,23 @@ static void each_of_several_dead_waiters_delays_the_next_by_one_turn(void **stat
     lease_close(l);
 }
 
+static void a_silent_place_is_dropped(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request h = ask("a"), dead = ask("a"), w = ask("a");
+    granted(l, &h);
+    taken(l, &dead, 1);
+    advance_ms(WAITER_SILENT_MS - 1);
+    taken(l, &w, 2);
+    advance_ms(1);
+    taken(l, &w, 1);
+    assert_int_equal(must_release(l, &h), HF_DONE);
+    granted(l, &w);
+    assert_int_equal(sql("SELECT count(*) FROM lease_waiters"), 0);
+    lease_close(l);
+}
+
 static void examining_tells_who_may_write_and_what_a_reboot_empties(void **state)
 {
     (void)state;
@@ -865,6 +882,7 @@ int main(void)
         TEST(a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl),
         TEST(rows_of_abandoned_names_are_swept),
         TEST(each_of_several_dead_waiters_delays_the_next_by_one_turn),
+        TEST(a_silent_place_is_dropped),
         TEST(examining_tells_who_may_write_and_what_a_reboot_empties),
         TEST(a_busy_file_is_waited_for_no_longer_than_the_timeout),
         TEST(those_far_back_in_a_long_line_wait_for_no_writer),

@@ -190,7 +190,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h test
 ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ensemble.c))
 # Larger crowds of waiters, and every claim about a moment, which a busy machine skips without HF_TIMES=1.
 CROWD_TESTS = $(patsubst %.c,build/%,$(sort $(wildcard tests/conformance/test_*.c) \
-              $(shell grep -l '^TIMELY_CLAIM' tests/*/test_*.c)))
+              $(shell grep -lw 'TIMELY_CLAIM\|timely' tests/*/test_*.c)))
 # Every call to the disk fails in turn.
 DISK_TESTS = build/tests/fault/test_io build/tests/fault/test_lease_io
 

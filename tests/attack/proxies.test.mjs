@@ -164,7 +164,7 @@ for (const kind of ['haproxy', 'nginx']) {
     });
 
     it('a body of HTTP/2 is as long as it is, whatever its head says', async () => {
-      await until('the proxy serves', async () => await overHttp2(secure.port, { ':path': '/healthz' }) === 200, 10_000, 50);
+      await until('the proxy serves', async () => await overHttp2(secure.port, { ':path': '/healthz' }) === 200, 120_000, 50);
       for (const [n, length] of ['0', '1', String(inner.length - 1), String(inner.length + 1), '-1', '5, 5'].entries()) {
         const status = await overHttp2(secure.port, { ':method': 'POST', ':path': '/v1/holds', 'content-length': length }, inner);
         assert.ok(status === undefined || status === 400, `${length}: ${status}`);

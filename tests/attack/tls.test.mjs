@@ -155,7 +155,7 @@ describe('TLS', { concurrency: 2 }, () => {
         socket.once('close', resolve);
         secure.on('data', () => {});
       })));
-      await until('all of them are gone', async () => await metric(server, 'holdfast_http_connections') <= 2, 30_000);
+      await until('all of them are gone', async () => await metric(server, 'holdfast_http_connections') <= 2);
       assert.ok(await metric(server, 'holdfast_tls_handshakes_total', '\\{result="failed"\\}') >= 50);
       assert.equal((await server.hold(event, 'S-A-1')).status, 201);
     });
@@ -174,7 +174,7 @@ describe('TLS', { concurrency: 2 }, () => {
         socket.resume();
       })));
       const open = () => metric(server, 'holdfast_http_connections');
-      await until('no more of them than may be are open', async () => await open() <= HANDSHAKES_MAX + 5, 30_000);
+      await until('no more of them than may be are open', async () => await open() <= HANDSHAKES_MAX + 5);
       assert.equal((await server.hold(event, 'S-A-2')).status, 201);
       const more = await metric(server, 'process_resident_memory_bytes') - before;
       assert.ok(more < HANDSHAKES_MAX * 200_000 * 4 + 50e6, `${more} bytes`); // with what sanitizers take for each byte
@@ -221,7 +221,7 @@ describe('TLS', { concurrency: 2 }, () => {
       const reload = async (line) => {
         const from = server.stderr.length;
         process.kill(server.pid, 'SIGHUP');
-        await until('the log says so', () => line.test(server.stderr.slice(from)), 20_000);
+        await until('the log says so', () => line.test(server.stderr.slice(from)));
       };
       authority.issue('renewed');
       await reload(/msg="TLS certificate reloaded"/);

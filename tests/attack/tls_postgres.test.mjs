@@ -43,7 +43,7 @@ async function show(pair) {
   const loaded = () => postgres.sql('-c', 'SELECT pg_conf_load_time()'); // of the server that starts sessions
   const before = loaded();
   postgres.sql('-c', 'SELECT pg_reload_conf()');
-  await until('PostgreSQL has read its settings', () => loaded() !== before, 30_000);
+  await until('PostgreSQL has read its settings', () => loaded() !== before);
 }
 
 const url = (parameters = '', host = NAME) => `postgres://holdfast@${host}:${postgres.port}/postgres?hostaddr=127.0.0.1${parameters}`;
@@ -75,9 +75,9 @@ describe('a cell of servers with TLS', () => {
       await servers[i].launch();
     }
     const [first, standby] = servers;
-    await until('the first is the master', async () => (await first.get('/v1/cell')).json.master?.url === `https://localhost:${first.port}`, 30_000);
+    await until('the first is the master', async () => (await first.get('/v1/cell')).json.master?.url === `https://localhost:${first.port}`);
     const { cert } = tlsIdentity().authority;
-    await until('the second knows it', async () => (await standby.post('/v1/sessions', {})).headers.location === `https://localhost:${first.port}/v1/sessions`, 30_000);
+    await until('the second knows it', async () => (await standby.post('/v1/sessions', {})).headers.location === `https://localhost:${first.port}/v1/sessions`);
     await held(`holdfasts://localhost:${standby.port}?cacert=${cert}`);
     const status = await holdfast(undefined, ['cell', 'status', '--server', `https://localhost:${standby.port}`, '--cacert', cert]);
     assert.equal(status.code, 0, status.stderr);

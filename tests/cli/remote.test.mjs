@@ -559,7 +559,7 @@ describe('event watch', () => {
     responses[0].destroy();
     await server.grant(event, 'S-A-2', { areas: { Floor: 3 } }, admin);
     await server.del(`/v1/holds/${first.id}`, admin);
-    await until('what happened meanwhile', () => /S-A-1 {2}available/.test(watch.stdout), 20_000);
+    await until('what happened meanwhile', () => /S-A-1 {2}available/.test(watch.stdout));
     assert.ok(front.seen[1].last, 'it says where it was');
     assert.deepEqual(lines(watch).map((line) => line.replace(/^\d+ +/, '')).sort(),
       ['Floor  47 available', 'S-A-1  available', 'S-A-1  held', 'S-A-2  held']);

@@ -216,11 +216,11 @@ describe('a server whose sandbox ends with it', () => {
     const { payment } = await until('it can be paid', async () => {
       const booking = await server.read(`/v1/bookings/${id}`);
       return booking.payment.client_secret && booking;
-    }, 20_000);
+    });
     const card = new URLSearchParams({ key: payment.publishable_key, client_secret: payment.client_secret, payment_method: 'pm_card_visa' });
     const confirm = await fetch(`${payment.api}/v1/payment_intents/${payment.intent}/confirm`, { method: 'POST', body: card });
     assert.equal(confirm.status, 200, await confirm.text());
-    await until('it is confirmed', async () => (await server.read(`/v1/bookings/${id}`)).status === 'confirmed', 20_000);
+    await until('it is confirmed', async () => (await server.read(`/v1/bookings/${id}`)).status === 'confirmed');
     const books = await (await fetch(`${payment.api}/sandbox/books`)).json();
     assert.deepEqual([books.payments.length, books.currencies.usd.captured], [1, hold.amount]);
     assertVerified(server.ledger);

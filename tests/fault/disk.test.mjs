@@ -76,7 +76,7 @@ async function story(t, disk) {
   // There is room again: the server recovers by itself.
   disk.free(server);
   const started = Date.now();
-  await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 30_000, 50);
+  await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 120_000, 50);
   const late = await server.grant(event, freeSeat());
   t.diagnostic(`serving again after ${Date.now() - started} ms`);
   acknowledged.push(late);
@@ -150,7 +150,7 @@ async function undone(disk) {
     assert.deepEqual(await whole(), before);
   }
   disk.free(server);
-  await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 30_000, 50);
+  await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 120_000, 50);
   assert.deepEqual(await whole(), before);
   await assertFoldIsState(server, event);
   const next = await server.take(event, best);

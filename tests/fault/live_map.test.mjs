@@ -55,7 +55,7 @@ describe('a live map in a browser', { concurrency: 2 }, () => {
     return page;
   }
   const seat = (page, name) => page.evaluate((each) => seen[each], name);
-  const shows = (page, name) => until(`the page shows ${name}`, () => seat(page, name), 20_000, 50);
+  const shows = (page, name) => until(`the page shows ${name}`, () => seat(page, name), 120_000, 50);
 
   // Follows with EventSource alone, as the simplest page does.
   const simple = (url) => {
@@ -83,9 +83,9 @@ describe('a live map in a browser', { concurrency: 2 }, () => {
     await server.grant(event, 'S-A-1');
     await shows(page, 'S-A-1');
     await server.stop({ keep: true });
-    await until('the browser has been sent away', () => /GET \S+\/stream (200 13|5\d\d) /.test(front.log), 20_000, 50);
+    await until('the browser has been sent away', () => /GET \S+\/stream (200 13|5\d\d) /.test(front.log), 120_000, 50);
     await server.launch();
-    await until('the stream is open again', async () => (await server.metric('holdfast_streams_open')) === 1, 30_000, 50);
+    await until('the stream is open again', async () => (await server.metric('holdfast_streams_open')) === 1, 120_000, 50);
     await server.grant(event, 'S-A-2');
     await shows(page, 'S-A-2');
     const states_ = await page.evaluate(() => states);

@@ -161,7 +161,7 @@ describe('trouble with the gate', () => {
     const { one, two, event } = site;
     site.ledgerLink.cut();
     assertProblem(await one.hold(event, 'S-A-1'), 503, 'ledger_unavailable');
-    await until('another gets the seat', async () => (await two.hold(event, 'S-A-1')).status === 201, 30_000, 100);
+    await until('another gets the seat', async () => (await two.hold(event, 'S-A-1')).status === 201, 120_000, 100);
     await site.done();
   });
 });
@@ -199,7 +199,7 @@ describe('the reconciler', () => {
     const site = await backends.shared({ args: RECONCILE });
     const { one, event } = site;
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
-    await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 30_000, 50);
+    await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 120_000, 50);
     await site.done();
   });
 
@@ -239,7 +239,7 @@ describe('the reconciler', () => {
     assert.equal((await patiently(() => one.hold(event, 'S-A-1'))).status, 201);
     await until('it knows', () => isDegraded(one));
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
-    await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 30_000, 50);
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 120_000, 50);
     await site.done();
   });
 });

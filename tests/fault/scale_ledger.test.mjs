@@ -55,7 +55,7 @@ describe('standbys', () => {
     const next = await until('it sells again', async () => {
       const answer = await one.hold(event, 'S-B-1');
       return answer.status === 201 && answer.json;
-    }, 30_000, 100);
+    }, 120_000, 100);
     assert.ok(granted.every(({ fence }) => fence < next.fence), 'fences grow over a failover');
     await one.stop();
     await standby.stop();
@@ -379,12 +379,12 @@ describe('a ledger that is not there', () => {
     assert.ok([503].includes(answer.status) && ['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
     assertTook(ms, 20_000, 'a refusal');
     await until('it is not ready', async () => (await readiness(one)).status === 503);
-    await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 30_000, 100);
+    await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 120_000, 100);
     const denied = await stopped;
     site.ledgerLink.restore();
     site.gateLink.restore();
     await recover(one);
-    await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 30_000, 100);
+    await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 120_000, 100);
     assert.equal(assertOk(await two.get(`/v1/holds/${kept.id}`)).status, 'active');
     const held = new Set(site.sql('SELECT owner FROM holds').map(({ owner }) => owner));
     assert.deepEqual(denied.filter((owner) => held.has(owner)), []);
@@ -515,7 +515,7 @@ describe('a connection lost during COMMIT', () => {
     await recover(one);
     if (answer.json.code === 'outcome_unknown') assertProblem(await one.get(`/v1/holds/${answer.json.hold}`), 404, 'no_such_hold');
     else assertProblem(answer, 503, 'ledger_unavailable');
-    await until('the seat can be held', async () => (await two.hold(event, 'S-A-1')).status === 201, 30_000, 100);
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-1')).status === 201, 120_000, 100);
     await site.done();
   });
 

@@ -31,7 +31,7 @@ describe('servers on one ledger', () => {
     }, 60_000);
     const claimed = performance.now();
     await one.kill9();
-    await until('the seat is free', async () => (await two.hold(event, 'S-A-1')).status === 201, 30_000, 50);
+    await until('the seat is free', async () => (await two.hold(event, 'S-A-1')).status === 201, 120_000, 50);
     assertTook(performance.now() - claimed, 5500, 'the end of the claim');
     await site.done();
   });
@@ -72,7 +72,7 @@ describe('servers on one ledger', () => {
     const next = await until('another gets the seat', async () => {
       const answer = await two.hold(event, 'S-A-1');
       return answer.status === 201 && answer.json;
-    }, 30_000, 50);
+    }, 120_000, 50);
     one.resume();
     // The stop may come after the batch has its locks: PostgreSQL then ends the idle transaction, and the truthful
     // answer is that nothing was done.
@@ -195,7 +195,7 @@ describe('servers on one ledger', () => {
     await sleep(1500);
     const { status } = assertOk(await one.get(`/v1/holds/${hold.id}`));
     if (Date.now() < ms(hold.expires_at)) assert.equal(status, 'active', 'it lives longer');
-    await until('it ends', async () => (await two.hold(event, 'S-A-2')).status === 201, 30_000, 50);
+    await until('it ends', async () => (await two.hold(event, 'S-A-2')).status === 201, 120_000, 50);
     assert.ok(Date.now() >= ms(hold.expires_at), 'not before its time');
     await site.done();
   });

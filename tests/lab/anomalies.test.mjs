@@ -66,8 +66,8 @@ describe('anomalies that are killed', () => {
       run.child.kill('SIGKILL');
       await run.result;
     }
-    await until('the processes are gone', () => ours().length === 0, 20_000);
-    await until('the directory is gone', () => fs.readdirSync(dir).length === 0, 20_000);
+    await until('the processes are gone', () => ours().length === 0);
+    await until('the directory is gone', () => fs.readdirSync(dir).length === 0);
   });
 });
 

@@ -30,7 +30,7 @@ describe('the scripts among the examples', { concurrency: 2 }, () => {
     const file = locks.file('cron');
     const machines = [0, 1, 2].map(() => begin(locks.url, [], { ...wrap('cron.sh', ['sh', '-c', `echo ran >>${file}`]), env: { AT_LEAST: '60s' } }));
     const others = () => machines.filter(({ ended }) => ended);
-    await until('two are done, and the work is', () => others().length === 2 && lines(file).length === 1, 20_000);
+    await until('two are done, and the work is', () => others().length === 2 && lines(file).length === 1);
     machines.find(({ ended }) => !ended).child.kill('SIGTERM'); // the end of --at-least
     const results = await Promise.all(machines.map(({ result }) => result));
     assert.deepEqual(results.map(({ code, stderr }) => [code, stderr]), Array(3).fill([0, '']));
@@ -41,7 +41,7 @@ describe('the scripts among the examples', { concurrency: 2 }, () => {
     const file = locks.file('leader');
     const stand = () => begin(locks.url, [], { ...wrap('leader.sh', ['sh', '-c', `echo "$PPID $HOLDFAST_FENCE" >>${file}; exec sleep 60`]), env: { TTL: '20s' } });
     const candidates = [stand(), stand()];
-    const leaders = (n) => until(`${n} terms`, () => lines(file).length === n && lines(file), 20_000);
+    const leaders = (n) => until(`${n} terms`, () => lines(file).length === n && lines(file));
     const [first] = await leaders(1);
     const leader = candidates.find(({ pid }) => pid === Number(first.split(' ')[0]));
     leader.child.kill('SIGTERM');

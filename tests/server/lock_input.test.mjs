@@ -186,7 +186,7 @@ describe('options', () => {
     assertProblem(await own.get('/v1/locks/x/stream'), 503, 'no_master');
     const cell = assertOk(await own.get('/v1/cell'));
     assert.deepEqual([cell.master, cell.epoch, cell.journal, cell.journal_answers], [null, 0, 'postgres', false]);
-    await until('it is said', async () => assertOk(await own.get('/readyz')).degraded?.includes('journal'), 10_000);
+    await until('it is said', async () => assertOk(await own.get('/readyz')).degraded?.includes('journal'));
     assertOk(await own.get('/v1/locks/x?stale=true'));
     await own.stop();
     assert.match(own.logs, /journal=postgres:\/\/\.\.\.@127\.0\.0\.1:1\/x /);

@@ -152,7 +152,7 @@ describe('metrics', () => {
     for (const i of [0, 1]) start(['elect', '--pause', '100ms', 'terms', '--', 'true'], i);
     start(['run', '--shared', '--label', 'reader', 'read-1', 'read-2', 'read-3', '--', 'sleep', '1000'], 2, '?cache=shared');
     await waiting(server, 'read-2', ['reader']);
-    await until('Prometheus has scraped the reader', async () => (await prometheus.query(`holdfast_lock_waiting{instance="127.0.0.1:${ports[2]}"} == 1`)).length === 3, 30_000);
+    await until('Prometheus has scraped the reader', async () => (await prometheus.query(`holdfast_lock_waiting{instance="127.0.0.1:${ports[2]}"} == 1`)).length === 3);
     assertOk(await writer.release('read-2', owner));
   }
 
@@ -160,7 +160,7 @@ describe('metrics', () => {
     const sections = [{ name: 'S', price: 100, rows: 1, seats_per_row: 1000 }];
     const events = await Promise.all(servers.map((server) => server.createEvent({ sections })));
     for (const [i, server] of servers.entries()) streams.push(await Stream.open(server, events[i]));
-    await until('Prometheus has scraped both', async () => (await prometheus.query('holdfast_ready')).length === 2, 30_000);
+    await until('Prometheus has scraped both', async () => (await prometheus.query('holdfast_ready')).length === 2);
     await startPrograms(servers[0]);
     const open = new Map([...ruleExpressions(), ...panelExpressions()].map(([name, expression]) => [expression, name]));
     t.diagnostic(`${open.size} expressions`);
@@ -242,7 +242,7 @@ describe('metrics', () => {
 
   it('the sizes are those of the files, and keys are counted', async () => {
     const [server] = servers;
-    await until('the keys have been counted', async () => (await server.metric('holdfast_idempotency_keys')) >= 1, 30_000, 250);
+    await until('the keys have been counted', async () => (await server.metric('holdfast_idempotency_keys')) >= 1, 120_000, 250);
     assert.ok(await server.metric('holdfast_idempotency_key_bytes') >= 400);
     assert.ok(await server.metric('holdfast_ledger_bytes') > 0);
     assert.ok(await server.metric('holdfast_ledger_log_bytes') > 0);

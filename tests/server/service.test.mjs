@@ -246,7 +246,7 @@ describe('SIGHUP', () => {
     const log = path.join(dir, 'log');
     const command = `echo $$ > ${dir}/pid; exec ${HOLDFASTD} --listen 127.0.0.1:0 --data ${dir} 2>${log}`;
     const terminal = launch('script', ['-qec', command, '/dev/null'], { stdio: ['pipe', 'pipe', 'pipe'], env: environment({}, false) });
-    await until('the server serves', () => terminal.stdout.includes('listening on'), 30_000);
+    await until('the server serves', () => terminal.stdout.includes('listening on'));
     const pid = Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'));
     terminal.child.kill('SIGKILL');
     await gone(pid, 30_000);

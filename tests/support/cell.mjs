@@ -75,7 +75,7 @@ class Cell {
   }
 
   // Waits until a server leads.
-  master(limitMs = 20_000) { return until('a server leads the cell', () => this.leader(), limitMs, 50); }
+  master() { return until('a server leads the cell', () => this.leader(), 120_000, 50); }
 
   // Kills a server as a crash does, and starts it again.
   async crash(server) {

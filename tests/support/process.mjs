@@ -50,10 +50,11 @@ export function removeTempDir(dir) {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// Calls `probe` until it returns a truthy value; throws after `timeoutMs`.  The default is far beyond what a busy machine
-// needs; assertTook makes claims about time.  Without `stepMs`, pauses between two calls grow from 20 to 200 ms, a tenth of
-// the time so far, since a probe may be a request or a process, and others need the processor.
-export async function until(what, probe, timeoutMs = 30_000, stepMs = undefined) {
+// Calls `probe` until it returns a truthy value; throws after `timeoutMs`.  The default claims nothing about time: it is far
+// beyond what a busy machine needs.  A test passes a shorter one only where what it waits for would come later by itself;
+// assertTook makes claims about time.  Without `stepMs`, pauses between two calls grow from 20 to 200 ms, a tenth of the
+// time so far, since a probe may be a request or a process, and others need the processor.
+export async function until(what, probe, timeoutMs = 120_000, stepMs = undefined) {
   const began = Date.now();
   for (;;) {
     const found = await probe();

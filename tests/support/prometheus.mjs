@@ -20,7 +20,7 @@ export async function startPrometheus(servers, programs, rules) {
   await until('Prometheus is ready', async () => {
     if (run.ended) throw new Error(run.stderr);
     return fetch(`${url}/-/ready`).then(({ ok }) => ok, () => false);
-  }, 30_000);
+  });
   return {
     url,
     // Resolves to the values that the expression has now, as numbers.

@@ -25,7 +25,7 @@ class Zookeeper {
     await until('ZooKeeper answers', async () => {
       if (this.run.ended) throw new Error(`ZooKeeper ended at start:\n${this.run.stdout}${this.run.stderr}`);
       return /^Mode: /m.test(await this.word('srvr')); // `ruok` is answered before it serves
-    }, 30_000, 100);
+    }, 120_000, 100);
   }
 
   // The answer to one of ZooKeeper's four-letter words; '' if there is none.

@@ -12,7 +12,7 @@
 #include "support/port.h"
 #include "support/process.h"
 
-#define LONELY_MAX_MS 30000 /* Java on a busy machine */
+#define LONELY_MAX_MS 120000 /* Java on a busy machine */
 
 #define ANSWER_MS 30000
 #define LOOK_MS 2000 /* a server that is looked at may be one that stands still */

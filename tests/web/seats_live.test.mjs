@@ -27,7 +27,7 @@ describe('a live seat map', { concurrency: 1 }, () => {
     await reap();
   });
 
-  const isLive = (page) => until('the map is live', () => page.evaluate(() => globalThis.map.dataset.live === 'live'), 20_000);
+  const isLive = (page) => until('the map is live', () => page.evaluate(() => globalThis.map.dataset.live === 'live'));
   const notes = (page) => page.evaluate(() => globalThis.map.shadowRoot.querySelector('.note').textContent);
   const reads = (page) => page.requests.filter((url) => url.endsWith('/seats')).length;
 

@@ -49,14 +49,18 @@ describe('large events', () => {
       // as many events as workers, so that one shares the worker of the creation
       for (let i = 0; i < 4; i++) events.push(await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 20_000 }] }));
       for (const event of events) await server.grant(event, 'S-A-20000');
-      const longest = []; // of up to three creations, since the machine may have stood still during one
-      for (let from = 1; longest.length < 3 && !(longest.at(-1) < longestMs); from += 5000) {
-        const creation = create(body).then(async (answer) => { await sleep(20); return answer; });
-        longest.push(await longestHold(events, from, creation));
+      const tries = []; // up to three creations, since the machine may have stood still during one
+      for (let from = 1; tries.length < 3 && !tries.at(-1)?.isShort; from += 5000) {
+        const began = performance.now();
+        let tookMs;
+        const creation = create(body).then(async (answer) => { tookMs = performance.now() - began; await sleep(20); return answer; });
+        const ms = await longestHold(events, from, creation);
         assert.equal(assertOk(await creation, 201).capacity, 1_000_000);
+        tries.push({ ms, tookMs, isShort: ms < longestMs || ms < tookMs / 2 }); // a hold that waited for all of it took nearly as long
       }
-      t.diagnostic(`the longest hold took ${longest.map((ms) => ms.toFixed(0))} ms`);
-      assert.ok(Math.min(...longest) < longestMs, `a hold took ${longest} ms`);
+      const told = tries.map(({ ms, tookMs }) => `${ms.toFixed(0)} ms of ${tookMs.toFixed(0)}`).join(', ');
+      t.diagnostic(`the longest hold took ${told}`);
+      assert.ok(tries.at(-1).isShort, `a hold took ${told}`);
     });
   }
 

@@ -181,6 +181,7 @@ static void file_of_version(struct request *r)
     char name[FILE_NAME_SIZE]; /* a longer one is no file's */
     (void)snprintf(name, sizeof name, "/web%s", version->data + VERSION_LEN);
     bool is_ours = memcmp(version->data, web_version, VERSION_LEN) == 0;
+    r->answer.headers.outlasts_settings = is_ours;
     answer_page(r, is_document(name) ? NULL : file_find(web_files, name), NULL,
                 is_ours ? CACHE_FOR_EVER : CACHE);
 }

@@ -37,6 +37,7 @@ struct answer_headers {
     bool replayed;          /* Idempotency-Replayed */
     bool stale;             /* Holdfast-Stale: the server may have missed changes */
     bool varies;            /* the body depends on Accept-Encoding */
+    bool outlasts_settings; /* the answer may be kept while --cors-origin changes */
     bool gzipped;           /* the body is compressed */
     bool preflight;         /* the answer to a browser's OPTIONS */
 };

@@ -54,11 +54,14 @@ static bool no_store(const struct request *r)
 }
 
 /* If a list of origins is configured, or if pages of the main port may read this one, answers
- * depend on Origin even where the request has none. */
+ * depend on Origin even where the request has none.  So do answers that may be kept until such a
+ * list is configured: without this, a browser would take a copy that it got before for one that
+ * the new origin may not read. */
 static const char *vary(const struct request *r)
 {
     const struct cors *cors = server_cors(r->server);
-    bool by_origin = r->conn->streams_only || (cors->origins && !cors_any(cors));
+    bool may_be_listed = cors->origins ? !cors_any(cors) : r->answer.headers.outlasts_settings;
+    bool by_origin = r->conn->streams_only || may_be_listed;
     if (r->answer.headers.varies)
         return by_origin ? "Accept-Encoding, Origin" : "Accept-Encoding";
     return by_origin ? "Origin" : NULL;

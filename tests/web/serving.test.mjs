@@ -77,6 +77,17 @@ describe('pages', () => {
     for (const wrong of [version.slice(1), `${version}0`, version.toUpperCase().replace(/^./, 'A')]) assertProblem(await server.get(`/web/${wrong}/page.css`), 404, 'not_found');
   });
 
+  it('what may be kept for ever varies by Origin, since a page of another site may be allowed to read it later', async () => {
+    const versioned = async (each) => `/web/${versionIn((await each.get('/holdfast.js')).text)}/seats/element.js`;
+    const closed = await start();
+    const { headers } = await closed.get(await versioned(closed));
+    assert.deepEqual([headers.vary, headers['access-control-allow-origin']], ['Accept-Encoding, Origin', undefined]);
+    assert.equal((await closed.get('/web/page.css')).headers.vary, 'Accept-Encoding');
+    await closed.stop();
+    const kept = await server.get(await versioned(server), { Origin: 'https://shop.example' });
+    assert.deepEqual([kept.headers.vary, kept.headers['access-control-allow-origin']], ['Accept-Encoding, Origin', 'https://shop.example']);
+  });
+
   it('Chart.js is served with its copyright notice', async () => {
     const answer = await server.get('/web/chart.js', { 'Accept-Encoding': 'gzip' });
     assert.equal(answer.headers['content-type'], TYPES['.js']);

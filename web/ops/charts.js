@@ -102,7 +102,7 @@ function figure(chart, { t, format }) {
         h('th', { scope: 'col', class: 'number' }, t('hourMost')))),
       body));
   let newest = null; // samples that are not drawn yet
-  let isSeen = false;
+  let isSeen = false, isDestroyed = false;
   const drawn = new globalThis.Chart(canvas, {
     type: 'line',
     data: { datasets: [] },
@@ -182,6 +182,7 @@ function figure(chart, { t, format }) {
   return {
     element,
     show(samples, everyMs) {
+      if (isDestroyed) return; // samples that were still being read come too late to be drawn
       newest = { lines: linesOf(chart, samples, t), at: samples.at, everyMs };
       tell(newest.lines);
       setTimeout(draw); // each chart in a task of its own, so that the page stays quick
@@ -189,7 +190,7 @@ function figure(chart, { t, format }) {
     repaint: paint,
     destroy() {
       seen.disconnect();
-      isSeen = false; // samples that are still being read come too late to be drawn
+      isDestroyed = true;
       newest = null;
       drawn.destroy();
     },

@@ -39,7 +39,7 @@ describe('the scripts among the examples', { concurrency: 2 }, () => {
 
   it('leader.sh: one leads, and when it goes the next one does, with a larger fence', async () => {
     const file = locks.file('leader');
-    const stand = () => begin(locks.url, [], { ...wrap('leader.sh', ['sh', '-c', `echo "$PPID $HOLDFAST_FENCE" >>${file}; exec sleep 60`]), env: { TTL: '20s' } });
+    const stand = () => begin(locks.url, [], { ...wrap('leader.sh', ['sh', '-c', `echo "$PPID $HOLDFAST_FENCE" >>${file}; exec sleep 60`]), env: { TTL: '5m' } }); // longer than anybody waits
     const candidates = [stand(), stand()];
     const leaders = (n) => until(`${n} terms`, () => lines(file).length === n && lines(file));
     const [first] = await leaders(1);

@@ -56,7 +56,7 @@ describe('large events', () => {
         const creation = create(body).then(async (answer) => { tookMs = performance.now() - began; await sleep(20); return answer; });
         const ms = await longestHold(events, from, creation);
         assert.equal(assertOk(await creation, 201).capacity, 1_000_000);
-        tries.push({ ms, tookMs, isShort: ms < longestMs || ms < tookMs / 2 }); // a hold that waited for all of it took nearly as long
+        tries.push({ ms, tookMs, isShort: ms < longestMs || ms < Math.min(5 * longestMs, tookMs / 2) }); // a hold that waited for all of it took as long
       }
       const told = tries.map(({ ms, tookMs }) => `${ms.toFixed(0)} ms of ${tookMs.toFixed(0)}`).join(', ');
       t.diagnostic(`the longest hold took ${told}`);

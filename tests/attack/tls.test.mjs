@@ -160,7 +160,7 @@ describe('TLS', { concurrency: 2 }, () => {
       assert.equal((await server.hold(event, 'S-A-1')).status, 201);
     });
 
-    it(`serves buyers while ${HALF_OPEN} handshakes do not go on, and is rid of those after 10 s`, { timeout: 120_000 }, async () => {
+    it(`serves buyers while ${HALF_OPEN} handshakes do not go on, and is rid of those after 10 s`, async () => {
       const hello = await firstFlight();
       const record = Buffer.alloc(5 + 16384);
       record.set([0x16, 3, 1, 0x40, 0, 1, 2, 1, 0x40]); // announces a hello of 131,392 bytes, and brings 64 KB of it
@@ -272,7 +272,7 @@ describe('TLS', { concurrency: 2 }, () => {
     };
 
     for (const [kind, make] of Object.entries(identities)) {
-      it(`${kind === 'right' ? 'trust' : 'refuse'} a certificate that is ${kind}`, { timeout: 120_000 }, async () => {
+      it(`${kind === 'right' ? 'trust' : 'refuse'} a certificate that is ${kind}`, async () => {
         const server = await startWith(make());
         server.tls.rejectUnauthorized = false;
         server.agent = server.newAgent();

@@ -55,13 +55,13 @@ async function tryAll(url, show) {
 }
 
 describe('locks', () => {
-  it('etcds:// trusts a certificate of its authority, for its name, in its time, and no other', { timeout: 120_000 }, async () => {
+  it('etcds:// trusts a certificate of its authority, for its name, in its time, and no other', async () => {
     const etcd = await startEtcdTls(shown);
     await tryAll(`etcds://localhost:${etcd.port}?cacert=${authority.cert}`, () => {});
     await etcd.stop();
   });
 
-  it('redlocks:// trusts a certificate of its authority, for its name, in its time, and no other', { timeout: 120_000 }, async () => {
+  it('redlocks:// trusts a certificate of its authority, for its name, in its time, and no other', async () => {
     authority.issue('shown');
     const ports = [await freePort(), await freePort(), await freePort()];
     const servers = [];

@@ -64,7 +64,7 @@ async function refused(where, pattern) {
 const ADVICE = /; set sslrootcert=FILE in the URL, or sslmode/;
 
 describe('a cell of servers with TLS', () => {
-  it('sends clients from its standby to its master by https, and gives them locks', { timeout: 120_000 }, async () => {
+  it('sends clients from its standby to its master by https, and gives them locks', async () => {
     await show(null);
     const journal = postgres.url(postgres.createDatabase());
     const servers = [];

@@ -75,7 +75,7 @@ describe('the map at a past moment', () => {
     ];
   };
 
-  it('is the map that was answered then', { timeout: 120_000 }, async (t) => {
+  it('is the map that was answered then', async (t) => {
     t.diagnostic(`HF_SEED=${seed}`);
     event = await server.createEvent({
       sections: [{ name: 'S', price: 1000, rows: 3, seats_per_row: 12 }], areas: [{ name: 'Floor', price: 300, capacity: 40 }],

@@ -86,8 +86,8 @@ export function differences({ ledger, books, created }) {
   }
   const pending = ledger.bookings.filter(({ status }) => status === BOOKING.pending).length;
   if (pending > 0) wrong.push(`${pending} bookings are pending`);
-  const notices = ledger.jobs.filter(({ kind }) => kind === JOB.notify).length;
-  if (notices > 0) wrong.push(`${notices} notifications are owed`);
+  const notices = ledger.jobs.filter(({ kind }) => kind === JOB.notify);
+  if (notices.length > 0) wrong.push(`${notices.length} notifications are owed; the first: ${JSON.stringify(notices[0])}`);
   const known = new Set(ledger.payments.map(({ intent }) => intent));
   for (const { intent } of books.payments) if (!known.has(intent)) wrong.push(`${intent}: the ledger does not know it`);
   const named = books.payments.map((entry) => entry.holdfast_payment);

@@ -15,6 +15,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { differences, readLedger, summary } from './books.mjs';
+import { startEndpoint } from './endpoint.mjs';
 import { assertVerifiedSoon } from './ledger.mjs';
 import { startSandbox } from './sandbox.mjs';
 import { freePort, newKey, Server, sleep, tempDir, until } from './server.mjs';
@@ -32,37 +33,6 @@ const SETTLE_MS = 30_000; // after the last hold's end, or after the end of the 
 const SETTLE_MAX_MS = 120_000; // of all
 const LEASE_MS = 25_000; // JOB_LEASE_MS in src/model/payment.h
 const seen = (status) => status !== 503 && status !== 429;
-
-// ---- the shop's endpoint ----
-
-// Receives notifications, checks their signatures and remembers each once, by its id.
-async function startEndpoint(secret, onNotice) {
-  const notices = new Map(); // webhook-id -> { type, booking (or another thing that it is about), times }
-  const wrong = [];
-  const server = http.createServer((request, response) => {
-    const chunks = [];
-    request.on('data', (chunk) => chunks.push(chunk));
-    request.on('end', () => {
-      const body = Buffer.concat(chunks).toString();
-      const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = request.headers;
-      const code = createHmac('sha256', secret).update(`${id}.${at}.${body}`).digest('base64');
-      if (!signature.split(' ').includes(`v1,${code}`)) wrong.push(body);
-      const { type, data } = JSON.parse(body);
-      const notice = notices.get(id) ?? { type, booking: data?.id, times: 0 };
-      notice.times++;
-      notices.set(id, notice);
-      if (notice.times === 1) onNotice(notice);
-      response.writeHead(204).end();
-    });
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    notices,
-    wrong,
-    url: `http://127.0.0.1:${server.address().port}/notices`,
-    stop: () => new Promise((resolve) => { server.close(resolve); server.closeAllConnections(); }),
-  };
-}
 
 // ---- the shop ----
 
@@ -319,6 +289,7 @@ class Till {
       this.summary = summary(read);
     } while (left.length > 0 && Date.now() < deadline);
     assert.deepEqual(left, [], `the books do not agree ${Date.now() - ends} ms after the end, at ${Date.now()}`);
+    await this.endpoint.caughtUp();
     assert.deepEqual(this.endpoint.wrong, [], 'notifications with wrong signatures');
   }
 

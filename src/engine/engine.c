@@ -216,19 +216,19 @@ static enum hf_status open_connections(struct engine *e, struct hf_err *err)
     if (e->has_others)
         e->n_workers = e->config.workers ? e->config.workers : WORKERS_MAX;
     for (int i = 1; i < e->n_workers; i++) {
-        status = ledger_open(url, &writer, &e->workers[i].ledger, err);
+        status = ledger_join(url, &writer, &e->workers[i].ledger, err);
         if (status != HF_OK)
             return status;
     }
-    status = ledger_open(url, &reader, &e->loader, err);
+    status = ledger_join(url, &reader, &e->loader, err);
     if (status != HF_OK)
         return status;
-    status = ledger_open(url, &keeper, &e->keeper.ledger, err);
+    status = ledger_join(url, &keeper, &e->keeper.ledger, err);
     if (status != HF_OK)
         return status;
     for (int i = 0; i <= JOBS_READER;
          i++) { /* where servers share the ledger, this one leases jobs */
-        status = ledger_open(url, i == JOBS_READER && e->has_others ? &writer : &reader,
+        status = ledger_join(url, i == JOBS_READER && e->has_others ? &writer : &reader,
                              &e->readers[i], err);
         if (status != HF_OK)
             return status;

@@ -207,7 +207,7 @@ static bool open_listener(struct follower *f, struct hf_err *err)
     if (f->listener)
         return true;
     f->echo_due_ms = f->next_hello_ms = 0; /* a hello tries it out */
-    return ledger_open(f->engine->config.ledger_url, &options, &f->listener, err) == HF_OK;
+    return ledger_join(f->engine->config.ledger_url, &options, &f->listener, err) == HF_OK;
 }
 
 static bool turn(struct follower *f, struct buf *lines, struct hf_err *err)
@@ -279,7 +279,7 @@ enum hf_status follower_start(struct engine *e, struct hf_err *err)
     f->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (f->wake_fd < 0)
         return hf_err_set(err, HF_INTERNAL, "cannot create an eventfd");
-    enum hf_status status = ledger_open(e->config.ledger_url, &options, &f->ledger, err);
+    enum hf_status status = ledger_join(e->config.ledger_url, &options, &f->ledger, err);
     if (status == HF_OK && pthread_create(&f->thread, NULL, follower_main, f) != 0)
         status = hf_err_set(err, HF_INTERNAL, "cannot start a thread");
     f->running = status == HF_OK;

@@ -298,7 +298,7 @@ enum hf_status reconciler_start(struct engine *e, struct hf_err *err)
     r->engine = e;
     pthread_mutex_init(&r->lock, NULL);
     wait_cond_init(&r->wake);
-    enum hf_status status = ledger_open(e->config.ledger_url, &options, &r->ledger, err);
+    enum hf_status status = ledger_join(e->config.ledger_url, &options, &r->ledger, err);
     if (status != HF_OK)
         return status;
     if (e->config.gate_url &&

@@ -31,8 +31,12 @@
 
 struct ledger;
 
-/* Opens a connection.  A writer also brings the schema up to date. */
+/* Opens a connection.  A writer also checks that the schema is ours, and brings it up to date. */
 HF_MUST_USE enum hf_status ledger_open(const char *url, const struct db_options *options,
+                                       struct ledger **ret, struct hf_err *err);
+/* Opens one more connection of a process that has a writer's: what that one found is not looked for
+ * again, which costs a server of PostgreSQL more than a session. */
+HF_MUST_USE enum hf_status ledger_join(const char *url, const struct db_options *options,
                                        struct ledger **ret, struct hf_err *err);
 void ledger_close(struct ledger *l); /* accepts NULL */
 

@@ -33,36 +33,51 @@ static enum hf_status check_file(struct ledger *l, struct hf_err *err)
 }
 
 /* What a writer finds is ours and sound before it changes anything. */
-static enum hf_status prepare_schema(struct ledger *l, const struct db_options *options,
+static enum hf_status prepare_schema(struct ledger *l, const struct clock *clock,
                                      struct hf_err *err)
 {
-    int64_t newest = 0;
-    enum hf_status status = HF_OK;
-    if (options->writer && ((status = schema_accept(l->db, options->clock, err)) != HF_OK ||
-                            (status = check_file(l, err)) != HF_OK))
-        return status;
-    if (options->writer)
-        status = ledger_migrate(l->db, ledger_migrations_len, err);
+    enum hf_status status = schema_accept(l->db, clock, err);
     if (status == HF_OK)
-        status = ledger_read_int(l, ST_CLOCK_MAX, &newest, err);
+        status = check_file(l, err);
+    return status == HF_OK ? ledger_migrate(l->db, ledger_migrations_len, err) : status;
+}
+
+static enum hf_status read_clock(struct ledger *l, struct hf_err *err)
+{
+    int64_t newest = 0;
+    enum hf_status status = ledger_read_int(l, ST_CLOCK_MAX, &newest, err);
     if (status == HF_OK)
         l->db->driver->now_floor(l->db, newest);
     return status;
 }
 
-enum hf_status ledger_open(const char *url, const struct db_options *options, struct ledger **ret,
-                           struct hf_err *err)
+static enum hf_status open_or_join(const char *url, const struct db_options *options,
+                                   bool has_writer, struct ledger **ret, struct hf_err *err)
 {
     struct ledger *l = hf_alloc(sizeof *l);
     enum hf_status status = db_open(url, options, &l->db, err);
+    if (status == HF_OK && options->writer && !has_writer)
+        status = prepare_schema(l, options->clock, err);
     if (status == HF_OK)
-        status = prepare_schema(l, options, err);
+        status = read_clock(l, err);
     if (status != HF_OK) {
         ledger_close(l);
         return status;
     }
     *ret = l;
     return HF_OK;
+}
+
+enum hf_status ledger_open(const char *url, const struct db_options *options, struct ledger **ret,
+                           struct hf_err *err)
+{
+    return open_or_join(url, options, false, ret, err);
+}
+
+enum hf_status ledger_join(const char *url, const struct db_options *options, struct ledger **ret,
+                           struct hf_err *err)
+{
+    return open_or_join(url, options, true, ret, err);
 }
 
 void ledger_close(struct ledger *l)

@@ -116,6 +116,12 @@ enum hf_status ledger_open(const char *url, const struct db_options *options, st
     return HF_OK;
 }
 
+enum hf_status ledger_join(const char *url, const struct db_options *options, struct ledger **ret,
+                           struct hf_err *err)
+{
+    return ledger_open(url, options, ret, err);
+}
+
 /* Ends the transaction: whatever is still staged is forgotten, and the locks are given back. */
 static void end(struct ledger *l)
 {

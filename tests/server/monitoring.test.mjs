@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, it } from 'node:test';
-import { begin } from '../support/cli.mjs';
+import { begin, PATIENCE } from '../support/cli.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { Party, waiting } from '../support/locks.mjs';
 import { startPrometheus } from '../support/prometheus.mjs';
@@ -146,7 +146,7 @@ describe('metrics', () => {
   // it has been scraped.
   async function startPrograms(server) {
     const url = `holdfast://${server.host}:${server.port}`;
-    const start = (args, i, more = '') => programs.push(begin(`${url}${more}`, [...args.slice(0, 1), '--metrics-listen', `${ports[i]}`, ...args.slice(1)]));
+    const start = ([command, ...args], i, more = '') => programs.push(begin(`${url}${more}`, [command, ...PATIENCE, '--metrics-listen', `${ports[i]}`, ...args]));
     const writer = await Party.open(server, { ttl_ms: 600_000 });
     const { owner } = await writer.take('read-2');
     for (const i of [0, 1]) start(['elect', '--pause', '100ms', 'terms', '--', 'true'], i);

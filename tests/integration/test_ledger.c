@@ -1303,6 +1303,18 @@ static void a_ledger_of_a_newer_program_is_refused(void **state)
     assert_null(lab.l);
 }
 
+/* A writer that joins another one of its process: on a file there is no second writer. */
+static void a_connection_that_joins_does_not_look_at_the_schema_again(void **state)
+{
+    (void)state;
+    script("INSERT INTO schema_version (version) VALUES (1000)");
+    struct db_options options = {.clock = &lab.clock.clock, .writer = on_postgres};
+    struct hf_err err = {0};
+    struct ledger *other;
+    ok(ledger_join(lab.url, &options, &other, &err), &err);
+    ledger_close(other);
+}
+
 /* Makes a ledger of schema version 1. */
 static void make_version_1(const char *url)
 {
@@ -1981,6 +1993,7 @@ int main(void)
         claim(a_probe_always_writes_and_time_only_grows),
         claim(time_goes_on_from_what_is_stored),
         claim(a_ledger_of_a_newer_program_is_refused),
+        claim(a_connection_that_joins_does_not_look_at_the_schema_again),
         claim(a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones),
         cmocka_unit_test(lists_of_seats_survive_being_text),
         cmocka_unit_test(damaged_lists_of_seats_are_noticed),

@@ -266,6 +266,7 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 	@HF_SOAK=1 HOLDFAST_TEST_BACKEND=postgres tests/run --node tests/server/migrate.test.mjs build/asan
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do HF_TIMES=1 $$test || exit; done
+	@HF_TIMES=1 build/asan/tests/integration/test_lease_zookeeper_faults
 	@$(MAKE) $(CROWD_TESTS)
 	@for test in $(CROWD_TESTS); do HF_CROWD=1000 HF_TIMES=1 $$test || exit; done
 	@$(MAKE) $(DISK_TESTS)

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -219,7 +220,8 @@ static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **stat
 
 /* ---- servers that are not what they should be ---- */
 
-/* A busy machine may be too slow for the reason to be known in time, so that it is tried again. */
+/* A busy machine may be too slow for the reason to be known in time, so that it is tried again.
+ * HF_TIMES=1 also claims that the call ends little later than it must. */
 static void assert_no_session(const char *url, int64_t timeout_ms, const char *word)
 {
     bool is_named = false;
@@ -230,7 +232,8 @@ static void assert_no_session(const char *url, int64_t timeout_ms, const char *w
         enum hf_result result = try_open(url, timeout_ms, &l, &fault);
         print_message("%s\n", fault.msg);
         assert_int_equal(result, HF_UNREACHABLE);
-        is_named = strstr(fault.msg, word) && boot_ms() - from_ms < timeout_ms + 3000;
+        bool is_late = getenv("HF_TIMES") && boot_ms() - from_ms >= timeout_ms + 3000;
+        is_named = strstr(fault.msg, word) && !is_late;
     }
     assert_true(is_named);
 }

@@ -21,12 +21,11 @@ import { assertOk } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
 import { startPostgres } from '../support/postgres.mjs';
 import { startRedis } from '../support/redis.mjs';
-import { HOLDFASTD, newKey, pool, reap, Server, until } from '../support/server.mjs';
+import { HAS_CRASH_POINTS, HOLDFASTD, newKey, pool, reap, Server, until } from '../support/server.mjs';
 import { CARDS, CRASH_EXIT, openTill } from '../support/till.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-// The sanitizers' builds have crash points, the product has none.
-const program = /\/build\/[at]san\//.test(HOLDFASTD) ? HOLDFASTD : path.join(root, 'build/asan/holdfastd');
+const program = HAS_CRASH_POINTS ? HOLDFASTD : path.join(root, 'build/asan/holdfastd');
 const all = process.env.HF_CRASH_ALL === '1';
 const atATime = 6;
 

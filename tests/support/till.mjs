@@ -309,8 +309,11 @@ class Till {
 
   async close() {
     this.#closing = true;
-    for (const server of this.servers ?? []) if (server.run && !server.run.ended) await server.stop();
-    await this.sandbox?.stop();
-    await this.endpoint?.stop();
+    try {
+      for (const server of this.servers ?? []) if (server.run && !server.run.ended) await server.stop();
+      await this.sandbox?.stop();
+    } finally {
+      await this.endpoint?.stop(); // its thread would keep the process alive
+    }
   }
 }

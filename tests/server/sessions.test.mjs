@@ -7,7 +7,6 @@ import { assertOk, assertProblem } from '../support/expect.mjs';
 import { look, Party } from '../support/locks.mjs';
 import { inTime, reap, sleep, start, until } from '../support/server.mjs';
 
-const SLOW_MS = 20_000;
 const KEYS = { HOLDFAST_ADMIN_KEY: 'admin-key-0123456789', HOLDFAST_SELLER_KEY: 'seller-key-0123456789' };
 const bearer = (key) => ({ Authorization: `Bearer ${key}` });
 
@@ -90,7 +89,7 @@ describe('a session', () => {
       const lost = (await look(server, 'delayed')).holders[0]?.delayed;
       if (!lost) from = asked;
       return lost;
-    }, SLOW_MS);
+    });
     const [holder] = (await look(server, 'delayed')).holders;
     assert.equal(holder.remaining_ms, null);
     assertProblem(await ben.ask('delayed'), 409, 'lock_taken');
@@ -125,7 +124,7 @@ describe('a session', () => {
       assertOk(await short.keepAlive());
       return short;
     });
-    await until('it has expired', async () => (await look(server, 'logged')).n_holders === 0, SLOW_MS);
+    await until('it has expired', async () => (await look(server, 'logged')).n_holders === 0);
     assert.ok(server.stderr.includes('/v1/sessions/*/keepalive'), 'requests are logged');
     assert.ok(!server.stderr.includes(ann.id.slice(15)), 'the secret half of the id is in the log');
   });
@@ -159,7 +158,7 @@ describe('limits', () => {
       assert.equal(answers.filter(({ status }) => status === 429).length, 40);
       return limited;
     }, 6000);
-    await until('the sessions have expired', async () => (await own.post('/v1/sessions', { ttl_ms: 60_000 })).status === 201, 60_000);
+    await until('the sessions have expired', async () => (await own.post('/v1/sessions', { ttl_ms: 60_000 })).status === 201);
     await own.stop();
   });
 });

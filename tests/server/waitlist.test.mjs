@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, TIMESTAMP } from '../support/expect.mjs';
 import { assertVerifiedSoon } from '../support/ledger.mjs';
-import { itOnce, newKey, patiently, reap, start, until } from '../support/server.mjs';
+import { inTime, itOnce, newKey, patiently, reap, start, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const [ADMIN, SELLER] = ['an-admin-key-of-the-tests', 'a-seller-key-of-the-tests'].map((key) => ({ Authorization: `Bearer ${key}` }));
@@ -211,7 +211,7 @@ describe('the waiting list', () => {
 
     it('ends by its time, by its owner\'s limit, and with the event', async () => {
       const { event, hold } = await soldOut({ max_per_owner: 1 });
-      const brief = await wait(event, one, { until: new Date(Date.now() + 1500).toISOString() });
+      const brief = await inTime((ms) => wait(event, one, { until: new Date(Date.now() + ms).toISOString() }), 1500);
       const full = await wait(event, one, { owner: 'Ann' });
       const last = await wait(event, one, { owner: 'Ben' });
       assert.equal((await becomes(brief, 'ended')).reason, 'until');

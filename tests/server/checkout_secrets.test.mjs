@@ -40,7 +40,7 @@ describe('the secrets of a checkout', () => {
     event = await server.createEvent({}, ADMIN);
     const key = newKey();
     const hold = await server.grant(event, 'S-A-1', { owner: 'Ann' }, SELLER);
-    booking = assertOk(await shop.book(hold, { email: EMAIL }, { 'Idempotency-Key': key, ...SELLER }), 201);
+    booking = await shop.payable(assertOk(await shop.book(hold, { email: EMAIL }, { 'Idempotency-Key': key, ...SELLER }), 201));
     await shop.pay(booking, CARD.declined);
     await shop.shown(booking, 'refused', ({ payment }) => payment.last_error);
     await shop.pay(booking);

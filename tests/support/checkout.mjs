@@ -29,7 +29,7 @@ export const CARD = {
   refundFails: '4000000000005126',
   disputed: '4000000000000259',
 };
-const SETTLE_MS = 60_000; // a job is tried again after at most 12 s, and its lease lasts for 25 s
+const SETTLE_MS = 120_000; // a job is tried again after at most 12 s, and its lease, which may be lost more than once, lasts for 25 s
 let shops = 0;
 
 // Options: args and env of the servers; webhooks (false: the sandbox's events reach nobody).
@@ -64,14 +64,18 @@ class Shop {
   // Holds seats and books the hold; resolves to { hold, booking }.
   async checkout(event, seats, fields = {}, holdFields = {}) {
     const hold = await this.server.grant(event, seats, holdFields);
-    const booking = assertOk(await this.book(hold, fields), 201);
-    // The answer waits for the intent, but not for ever.
-    const isReady = !booking.payment || booking.payment.status !== 'creating';
-    return { hold, booking: isReady ? booking : await this.shown(booking, 'to be paid', ({ payment }) => payment.status !== 'creating') };
+    return { hold, booking: await this.payable(assertOk(await this.book(hold, fields), 201)) };
+  }
+
+  // Resolves to a booking that was just made as it is once it has its intent: the answer waits for that, but not for ever.
+  payable(booking) {
+    if (booking.payment?.status !== 'creating') return booking;
+    return this.shown(booking, 'to be paid', ({ payment }) => payment.status !== 'creating');
   }
 
   // Pays as a card form in a browser does; resolves to the sandbox's answer.
-  pay({ payment }, number = CARD.good, fields = {}) {
+  async pay(booking, number = CARD.good, fields = {}) {
+    const { payment } = await this.payable(booking);
     assert.ok(payment.client_secret, 'the booking has no client_secret');
     return this.sandbox.post(`/v1/payment_intents/${payment.intent}/confirm`, {
       key: payment.publishable_key, client_secret: payment.client_secret,

@@ -248,7 +248,7 @@ describe('starting with keys', () => {
   after(reap);
   const refused = async (args, env, pattern) => {
     const dir = tempDir();
-    const run = await runServer(['--data', path.join(dir, 'data'), ...args], { env, timeoutMs: 10_000 });
+    const run = await runServer(['--data', path.join(dir, 'data'), ...args], { env });
     assert.ok(run.code > 0, `it started: ${run.stdout}${run.signal}`);
     assert.match(run.stderr, pattern);
     assertCleanStderr(run.stderr);

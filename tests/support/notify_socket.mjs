@@ -16,9 +16,9 @@ export async function notifySocket(address) {
     get messages() { return run.stdout.split('\n').slice(1, -1).map((line) => line.split('\t')); },
     count: (text) => socket.messages.filter((lines) => lines.includes(text)).length,
     // Waits for a message that has a line like this, not among the first `after`; resolves to its index.
-    async heard(pattern, after = 0, timeoutMs = 10_000) {
+    async heard(pattern, after = 0) {
       const find = () => socket.messages.findIndex((lines, index) => index >= after && lines.some((line) => pattern.test(line)));
-      return until(`${pattern} after message ${after} of ${JSON.stringify(socket.messages)}`, () => find() + 1, timeoutMs).then((n) => n - 1);
+      return until(`${pattern} after message ${after} of ${JSON.stringify(socket.messages)}`, () => find() + 1).then((n) => n - 1);
     },
     async close() { run.child.kill('SIGKILL'); await run.done; },
   };

@@ -10,7 +10,6 @@ import http from 'node:http';
 import Stripe from 'stripe';
 import { assertCleanStderr, environment, HOLDFAST, launch, until } from './server.mjs';
 
-const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 120_000; // with a search for leaks on a busy machine
 
 let accounts = 0;
@@ -31,7 +30,7 @@ class Sandbox {
     const line = await until('the sandbox listens', () => {
       assert.equal(this.run.ended, null, this.run.stderr);
       return /^sandbox listening on (http:\S+)\n/.exec(this.run.stdout);
-    }, START_TIMEOUT_MS);
+    });
     this.url = line[1];
     this.stderr = () => this.run.stderr;
   }

@@ -58,7 +58,7 @@ export function tlsIdentity() {
 // ---- processes ----
 
 // Runs a server that is expected to refuse to start: resolves to { code, signal, stdout, stderr }.
-export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => argv, env } = {}) {
+export async function runServer(args, { timeoutMs = START_TIMEOUT_MS, wrap = (argv) => argv, env } = {}) {
   const [command, ...rest] = wrap([HOLDFASTD, ...args]);
   const run = launch(command, rest, { env: environment(env, false) });
   const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), timeoutMs);

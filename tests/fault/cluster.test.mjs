@@ -23,14 +23,16 @@ async function begin(env = {}) {
       CLUSTER_SERVER_PORT: `${ports + 2}`, CLUSTER_SANDBOX_PORT: `${ports + 5}`, CLUSTER_RESTART_S: '1', HOLDFASTD, HOLDFAST, ...env }, false),
     endSignal: 'SIGTERM',
   });
-  cluster.front = new Remote({ host: '127.0.0.1', port: ports });
-  cluster.servers = [2, 3, 4].map((offset) => new Remote({ host: '127.0.0.1', port: ports + offset }));
+  // They share a ledger: a server that stands still amid a batch keeps the others from writing.
+  const at = (port) => Object.assign(new Remote({ host: '127.0.0.1', port }), { isPatient: true });
+  cluster.front = at(ports);
+  cluster.servers = [2, 3, 4].map((offset) => at(ports + offset));
   return cluster;
 }
 
 async function up(env) {
   const cluster = await begin(env);
-  await until('the banner', () => /Ctrl-C/.test(cluster.stdout) || cluster.ended, 60_000);
+  await until('the banner', () => /Ctrl-C/.test(cluster.stdout) || cluster.ended);
   assert.equal(cluster.ended, null, cluster.stderr);
   return cluster;
 }

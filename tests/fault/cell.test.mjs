@@ -10,7 +10,7 @@ import { startCell } from '../support/cell.mjs';
 import { begin, beginRun, run as runLocked } from '../support/cli.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { labels, look, Party, pathOf, waiting } from '../support/locks.mjs';
-import { assertTook, environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
+import { assertTook, environment, HOLDFAST, launch, reap, sleep, standStill, until } from '../support/server.mjs';
 
 const READER = path.join(path.dirname(HOLDFAST), 'tests/history/reader');
 const TIMEOUT_MS = 5000; // --cell-timeout: on a busy machine a master may stand still for a second or two, and must not be replaced for that
@@ -75,7 +75,7 @@ describe('a process that caches a shared lock', () => {
       await fault.begin(reader, master);
       const server = fault.isHeard ? await leaderOf(others(master)) : master;
       const writer = await Party.open(server, { ttl_ms: LONG_MS });
-      const lock = await writer.take(name, { owner: 'b', wait_ms: 30_000 });
+      const lock = await writer.take(name, { owner: 'b', wait_ms: LONG_MS });
       const granted = nowUs();
       assertTook((granted - from) / 1000, TTL_MS + 1000 + (fault.extraMs ?? 0), 'the way of the lock to the writer');
       await fault.wake?.(reader);
@@ -170,7 +170,7 @@ describe('a master that stands still under load', () => {
   it('is replaced, waiters are granted, and it answers nothing as master when it wakes up', async () => {
     await settled();
     const old = await cell.master(), { epoch } = await about(old);
-    const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
+    const ann = await Party.open(old, { ttl_ms: LONG_MS, label: 'ann' });
     const kept = await ann.take('still/kept', { owner: 'a' });
     const ben = await Party.open(old, { ttl_ms: 6000, label: 'ben' }); // not kept alive once somebody waits for its lock
     await ben.take('still/next', { owner: 'b' });
@@ -184,9 +184,8 @@ describe('a master that stands still under load', () => {
       while (loads) await ann.ask(`still/load${i}`, { owner: 'c', agent: `${i}` }).then(() => ann.release(`still/load${i}`, 'c')).catch(() => {});
     });
     await sleep(300);
-    old.pause();
+    await standStill(old.pid); // nothing that is sent from now on is received before it wakes up
     loads = false;
-    await sleep(50); // the signal has arrived; nothing that is sent from now on was received before it
     const unheard = [ann.keepAlive(), ann.ask('still/fresh', { owner: 'd' }), ann.ask('still/fresh', { owner: 'e', wait_ms: 5000, agent: 'e' }),
       old.get(pathOf('still/kept')), old.post('/v1/sessions', { ttl_ms: 10_000 })];
     const master = await leaderOf(others(old));
@@ -219,7 +218,7 @@ describe('a master that ends', () => {
   it('by kill -9: waiters are granted within the promised time, and sessions and locks survive', async () => {
     await settled();
     const old = await cell.master();
-    const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
+    const ann = await Party.open(old, { ttl_ms: LONG_MS, label: 'ann' });
     const kept = await ann.take('killed/kept', { owner: 'a' });
     await ann.take('killed/turn', { owner: 'b' });
     const holder = await beginRun(cell.url, [...PATIENCE, 'killed/held'], 'read line; echo $line', { input: null });
@@ -248,7 +247,7 @@ describe('a master that ends', () => {
   it('cleanly: a place in the line and every lock are there at the next master', async () => {
     await settled();
     const old = await cell.master();
-    const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
+    const ann = await Party.open(old, { ttl_ms: LONG_MS, label: 'ann' });
     const kept = await ann.take('stopped/kept', { owner: 'a' });
     const waiter = begin(cell.url, ['run', ...PATIENCE, 'stopped/kept', '--', 'echo', 'granted']);
     await until('it waits', async () => (await look(old, 'stopped/kept')).n_waiters === 1);
@@ -298,7 +297,7 @@ describe('a journal that is gone for longer than the timeout', () => {
     })();
     const kept = await ann.take('gone/kept', { owner: 'a' });
     const holder = await beginRun(cell.url, [...PATIENCE, 'gone/held'], 'read line; echo $line', { input: null });
-    const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: 30_000 });
+    const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: LONG_MS });
     await waiting(server, 'gone/kept', ['ben']);
     await postgres().crash();
     await sleep(1.5 * TIMEOUT_MS);
@@ -315,7 +314,7 @@ describe('a journal that is gone for longer than the timeout', () => {
     assert.deepEqual(fences(await look(master, 'gone/kept')), [kept.fence]);
     assertOk(await at(ann, master).release('gone/kept', 'a'));
     let answer = await wait;
-    if (answer.status === 503 || answer.status === 307) answer = await at(ben, master).ask('gone/kept', { owner: 'b', wait_ms: 30_000 });
+    if (answer.status === 503 || answer.status === 307) answer = await at(ben, master).ask('gone/kept', { owner: 'b', wait_ms: LONG_MS });
     assert.ok(assertOk(answer).fence > kept.fence);
     assert.deepEqual(labels((await look(master, 'gone/held')).holders).length, 1);
     holder.child.stdin.end('goes on\n');

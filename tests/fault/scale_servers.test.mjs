@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
 import { assertAllDraw, startBackends, RECONCILE, timed } from '../support/scale.mjs';
-import { assertTook, newKey, patiently, sanitizer, sleep, tempDir, until } from '../support/server.mjs';
+import { assertTook, newKey, patiently, sanitizer, sleep, standStill, tempDir, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 describe('servers on one ledger', () => {
@@ -28,7 +28,7 @@ describe('servers on one ledger', () => {
       if (!isAsked) one.hold(event, 'S-A-1').catch(() => {}).finally(() => { isAsked = false; });
       isAsked = true;
       return Object.values(site.seatKeys()).some((value) => value.startsWith('c:'));
-    }, 60_000);
+    });
     const claimed = performance.now();
     await one.kill9();
     await until('the seat is free', async () => (await two.hold(event, 'S-A-1')).status === 201, 120_000, 50);
@@ -65,7 +65,7 @@ describe('servers on one ledger', () => {
     const site = await backends.shared({ n: 3 });
     const { one, two, event } = site;
     const hold = await one.grant(event, 'S-A-1', { ttl_ms: 1500 });
-    one.pause();
+    await standStill(one.pid); // a thread that goes on would confirm in time
     const late = one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
     late.catch(() => {});
     await sleep(ms(hold.expires_at) - Date.now() + 100);

@@ -19,7 +19,7 @@ import { checkLedger } from '../support/ledger.mjs';
 import { startPostgres } from '../support/postgres.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
 import { startRedis } from '../support/redis.mjs';
-import { pool, reap, sleep, until } from '../support/server.mjs';
+import { pool, reap, sleep, standStill, until } from '../support/server.mjs';
 import { CARDS, openTill } from '../support/till.mjs';
 import { judgeWaits, keyOf } from '../support/wait_log.mjs';
 
@@ -207,8 +207,8 @@ class Sale {
 
   // Stops the server where it is, unless jobs are leased; returns whether it did.  Where servers share a ledger, a job of
   // one that is killed is done after its lease of 25 s, for which only the long form has the time.
-  #stopsWithoutJobs(server) {
-    server.pause();
+  async #stopsWithoutJobs(server) {
+    await standStill(server.pid);
     const [{ n }] = server.sql(`SELECT count(*) AS n FROM jobs WHERE status = 1 AND leased_until > ${Date.now()}`);
     if (n > 0) server.resume();
     return n === 0;

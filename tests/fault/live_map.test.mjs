@@ -50,6 +50,7 @@ describe('a live map in a browser', { concurrency: 2 }, () => {
   // Opens the shop's page, in which `follow` has the seats that changed in `seen`.
   async function open({ shop, event }, follow, { port }) {
     const page = await browser.newPage();
+    page.setDefaultTimeout(120_000); // claims nothing, as that of `until`
     await page.goto(`http://127.0.0.1:${shop.address().port}/`);
     await page.addScriptTag({ content: `${EXAMPLE}\nvar seen = {}, states = [];\n(${follow})('http://127.0.0.1:${port}/v1/events/${event.id}')` });
     return page;
@@ -103,7 +104,7 @@ describe('a live map in a browser', { concurrency: 2 }, () => {
     await until('the stream is open', () => server.metric('holdfast_streams_open'));
     await server.grant(event, 'S-B-1');
     await shows(page, 'S-B-1');
-    const refused = page.waitForResponse((answer) => /stream/.test(answer.url()) && answer.status() === 502, { timeout: 20_000 });
+    const refused = page.waitForResponse((answer) => /stream/.test(answer.url()) && answer.status() === 502);
     shop.broken = true;
     shop.closeAllConnections(); // the browser reconnects
     await server.grant(event, 'S-B-2');

@@ -15,7 +15,8 @@ import { assertTook, environment, HOLDFAST, launch, reap, sleep, standStill, unt
 const READER = path.join(path.dirname(HOLDFAST), 'tests/history/reader');
 const TIMEOUT_MS = 5000; // --cell-timeout: on a busy machine a master may stand still for a second or two, and must not be replaced for that
 const TAKEOVER_MS = 3 * (TIMEOUT_MS + 1000); // what is promised, three times, for a busy machine
-const LONG_MS = 60_000;
+const LONG_MS = 600_000; // of a session that nobody keeps alive
+const WAIT_MS = 60_000; // the longest that there is
 const PATIENCE = ['--timeout', '5s']; // for one exchange of a command, which may stand still, too
 
 let cell;
@@ -75,7 +76,7 @@ describe('a process that caches a shared lock', () => {
       await fault.begin(reader, master);
       const server = fault.isHeard ? await leaderOf(others(master)) : master;
       const writer = await Party.open(server, { ttl_ms: LONG_MS });
-      const lock = await writer.take(name, { owner: 'b', wait_ms: LONG_MS });
+      const lock = await writer.take(name, { owner: 'b', wait_ms: WAIT_MS });
       const granted = nowUs();
       assertTook((granted - from) / 1000, TTL_MS + 1000 + (fault.extraMs ?? 0), 'the way of the lock to the writer');
       await fault.wake?.(reader);
@@ -297,7 +298,7 @@ describe('a journal that is gone for longer than the timeout', () => {
     })();
     const kept = await ann.take('gone/kept', { owner: 'a' });
     const holder = await beginRun(cell.url, [...PATIENCE, 'gone/held'], 'read line; echo $line', { input: null });
-    const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: LONG_MS });
+    const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: WAIT_MS });
     await waiting(server, 'gone/kept', ['ben']);
     await postgres().crash();
     await sleep(1.5 * TIMEOUT_MS);
@@ -314,7 +315,7 @@ describe('a journal that is gone for longer than the timeout', () => {
     assert.deepEqual(fences(await look(master, 'gone/kept')), [kept.fence]);
     assertOk(await at(ann, master).release('gone/kept', 'a'));
     let answer = await wait;
-    if (answer.status === 503 || answer.status === 307) answer = await at(ben, master).ask('gone/kept', { owner: 'b', wait_ms: LONG_MS });
+    if (answer.status === 503 || answer.status === 307) answer = await at(ben, master).ask('gone/kept', { owner: 'b', wait_ms: WAIT_MS });
     assert.ok(assertOk(answer).fence > kept.fence);
     assert.deepEqual(labels((await look(master, 'gone/held')).holders).length, 1);
     holder.child.stdin.end('goes on\n');

@@ -42,7 +42,7 @@ const EVENINGS_MAX = 10; // until every point is reached
 
 // ---- an evening at the shop ----
 
-const lasting = { hold_ttl_ms: 60_000 };
+const lasting = { hold_ttl_ms: 600_000 }; // longer than the leases for which a buyer may have to wait, one after the other
 const brief = { hold_ttl_ms: 2000 };
 
 async function pays(till, event, seat, first) {

@@ -10,7 +10,6 @@ import { startRedis } from '../support/redis.mjs';
 import { newKey, reap, sleep, until } from '../support/server.mjs';
 import { CARDS, openTill } from '../support/till.mjs';
 
-const TAKE_OVER_MS = 45_000; // a lease of 30 s, and the repetition of a call that is still being held
 const HELD = 'timeout_after'; // the provider does what it is asked to, and does not answer
 
 describe('a server that holds the lease of a job', () => {
@@ -39,7 +38,7 @@ describe('a server that holds the lease of a job', () => {
   // Books a hold through the first server, whose call to the provider is held once the intent has been made.
   async function bookAndHang(till) {
     const [first] = till.servers;
-    const event = await till.event({ hold_ttl_ms: 120_000 });
+    const event = await till.event({ hold_ttl_ms: 600_000 });
     const hold = await till.hold(event, 'S-A-1');
     await holdCall(till, 'create');
     first.post('/v1/bookings', { hold: hold.id }, { 'Idempotency-Key': newKey() }).catch(() => {});
@@ -55,7 +54,7 @@ describe('a server that holds the lease of a job', () => {
     const payable = await until('the other server has taken the job over', async () => {
       const now = await other.read(`/v1/bookings/${booking}`);
       return now.payment.client_secret && now;
-    }, TAKE_OVER_MS);
+    });
     assert.ok(Date.now() >= leasedUntil, 'it did not wait for the end of the lease');
     assert.equal((await till.pay(payable, CARDS.good)).status, 200);
     await until('it is confirmed', async () => (await other.read(`/v1/bookings/${booking}`)).status === 'confirmed', 120_000, 50);
@@ -98,7 +97,7 @@ describe('a server that holds the lease of a job', () => {
 
   async function stoppedInRefund(till) {
     const [first, other] = till.servers;
-    const event = await till.event({ hold_ttl_ms: 120_000 });
+    const event = await till.event({ hold_ttl_ms: 600_000 });
     const booking = await till.book(await till.hold(event, 'S-A-1'));
     assert.equal((await till.pay(booking, CARDS.good)).status, 200);
     await till.decided(booking);
@@ -109,7 +108,7 @@ describe('a server that holds the lease of a job', () => {
     first.pause();
     try {
       await sleep((owedJob(till)?.leased_until ?? 0) - Date.now());
-      await until('the other server has taken the refund over', () => !owedJob(till), TAKE_OVER_MS);
+      await until('the other server has taken the refund over', () => !owedJob(till));
       first.resume();
       await until('it answers again', async () => (await first.get('/readyz')).status === 200);
     } finally { first.resume(); }

@@ -4,14 +4,14 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { begin, holdfast, sqliteLocks, until } from '../support/cli.mjs';
+import { begin, holdfast, json, PATIENCE, sqliteLocks, until } from '../support/cli.mjs';
 import { reap, Server } from '../support/server.mjs';
 
 after(reap);
 
 // Lines that an observer has printed so far, from JSON.
 const seen = (observer) => observer.stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line));
-const leads = (url, label, ...more) => begin(url, ['elect', '--label', label, ...more, 'db', '--', 'sleep', '60']);
+const leads = (url, label, ...more) => begin(url, ['elect', ...PATIENCE, '--label', label, ...more, 'db', '--', 'sleep', '60']);
 
 async function stop(run) {
   run.child.kill('SIGTERM');
@@ -29,7 +29,7 @@ describe('on the lock service', () => {
   after(() => server.stop());
 
   it('an observer sees each leader with its value, and that there is none', async () => {
-    const observer = begin(url, ['elect', '--observe', '--json', 'db']);
+    const observer = begin(url, ['elect', ...PATIENCE, '--observe', '--json', 'db']);
     await until('it has printed', () => seen(observer).length === 1);
     assert.deepEqual(seen(observer), [{ name: 'db', label: null, value: null, fence: null }]);
     const first = leads(url, 'ann', '--value', '10.0.0.1:5432');
@@ -37,7 +37,7 @@ describe('on the lock service', () => {
     const [, ann] = seen(observer);
     assert.deepEqual({ ...ann, fence: 0 }, { name: 'db', label: 'ann', value: '10.0.0.1:5432', fence: 0 });
     const second = leads(url, 'bob', '--value', '10.0.0.2:5432');
-    await until('bob waits', async () => JSON.parse((await holdfast(url, ['lock', 'show', '--json', 'db'])).stdout).waiters.length === 1);
+    await until('bob waits', async () => (await json(url, ['lock', 'show', 'db'])).waiters.length === 1);
     await stop(first);
     await until('bob is seen', () => seen(observer).some(({ label }) => label === 'bob'));
     const bob = seen(observer).at(-1);
@@ -51,7 +51,7 @@ describe('on the lock service', () => {
 
   it('people read sentences', async () => {
     const leader = leads(url, 'eve', '--value', 'here');
-    const observer = begin(url, ['elect', '--observe', 'db']);
+    const observer = begin(url, ['elect', ...PATIENCE, '--observe', 'db']);
     await until('it has printed', () => /leader eve/.test(observer.stdout));
     assert.match(observer.stdout, /^(no leader\n)?leader eve, fence \d+, value here\n$/);
     await stop(leader);
@@ -64,7 +64,7 @@ describe('on a coordinator without values', () => {
 
   it('an observer sees the leader', async () => {
     const leader = leads(url, 'ann');
-    const observer = begin(url, ['elect', '--observe', '--json', 'db']);
+    const observer = begin(url, ['elect', ...PATIENCE, '--observe', '--json', 'db']);
     await until('ann is seen', () => seen(observer).some(({ label }) => label === 'ann'));
     assert.equal(seen(observer).at(-1).value, null);
     await stop(leader);

@@ -161,7 +161,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   });
 
   it('is noticed at the release at the latest', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '30s', 'broken-5'], 'read line', { input: null });
+    const wrapper = await beginRun(url, ['--ttl', '10m', 'broken-5'], 'read line', { input: null });
     await lock(url, ['break', 'broken-5']);
     wrapper.child.stdin.end('\n');
     const { code, stderr } = await wrapper.result;
@@ -174,7 +174,8 @@ describe('--max-hold', () => {
   it('ends the command after this time: 76', async () => {
     const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', 'cap', '--', 'sleep', '60']);
     assert.equal(code, 76);
-    assert.ok(ms >= 700 && ms < 20_000, `${ms}`);
+    assert.ok(ms >= 700, `${ms}`);
+    assertTook(ms, 20_000, '--max-hold');
     assert.match(stderr, /--max-hold/);
     assert.equal((await run(url, ['-n', 'cap', '--', 'true'])).code, 0);
     assert.equal((await run(url, ['--max-hold', '20s', 'cap', '--', 'true'])).code, 0);
@@ -185,14 +186,18 @@ describe('--max-hold and --on-loss', { concurrency: 2 }, () => {
   it('kill: kills it at that time', async () => {
     const { code, ms } = await run(url, ['--max-hold', '1s', '--on-loss', 'kill', 'cap-kill', '--', 'sleep', '60']);
     assert.equal(code, 76);
-    assert.ok(ms >= 900 && ms < 20_000, `${ms}`);
+    assert.ok(ms >= 900, `${ms}`);
+    assertTook(ms, 20_000, '--max-hold');
   });
 
   it('warn: lets the command go on, and exits with 76', async () => {
-    const { code, ms, stderr } = await run(url, ['--max-hold', '1s', '--on-loss', 'warn', 'cap-warn', '--', 'sleep', '2']);
+    const wrapper = await beginRun(url, ['--max-hold', '1s', '--on-loss', 'warn', 'cap-warn'], 'read line; echo finished', { input: null });
+    await until('the wrapper knows', () => /--max-hold/.test(wrapper.stderr) || wrapper.ended);
+    assert.equal(wrapper.ended, null, wrapper.stderr);
+    wrapper.child.stdin.end('\n');
+    const { code, stdout } = await wrapper.result;
     assert.equal(code, 76);
-    assert.ok(ms >= 2000, `${ms}`);
-    assert.match(stderr, /--max-hold/);
+    assert.match(stdout, /finished/);
   });
 });
 
@@ -231,7 +236,7 @@ it('a pause between two tries can be interrupted', async () => {
   other.child.kill('SIGTERM');
   const { code, ms } = await other.result;
   assert.equal(code, 143);
-  assert.ok(ms < 20_000, `${ms}`);
+  assertTook(ms, 20_000, 'the end after a signal');
   holder.child.kill('SIGTERM');
   await holder.result;
 });
@@ -248,7 +253,7 @@ describe('a coordinator that stops answering', () => {
     const grace = 600;
     const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
     const proxy = await startProxy(redis.port);
-    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, [...STEADY, '--grace', `${grace}ms`, '--timeout', '3s', name], script);
+    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, [...STEADY, '--grace', `${grace}ms`, '--timeout', '10s', name], script);
     const next = heir(redis.url, name, `${file}.next`);
     await until('another waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
     proxy.blackhole();
@@ -269,7 +274,7 @@ describe('elect', { concurrency: 3 }, () => {
     const args = ['elect', ...PATIENCE, '--pause', '50ms', 'leader', '--', 'sh', '-c',
       `echo in $HOLDFAST_FENCE >>${file}; sleep 0.1; echo out >>${file}`];
     const candidates = [begin(url, args), begin(url, args)];
-    await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 60_000);
+    await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6);
     const lines = fs.readFileSync(file, 'utf8').trim().split('\n'); // before a term is cut short
     for (const { child } of candidates) child.kill('SIGTERM');
     await Promise.all(candidates.map(({ result }) => result));
@@ -321,10 +326,11 @@ describe('a terminal', { concurrency: 3 }, () => {
   const terminal = (line) => launch('script', ['-qec', line, '/dev/null'], {
     env: environment({ HOLDFAST_LOCK_URL: url, HF: HOLDFAST, PS1: '', TERM: 'dumb' }, false), stdio: ['pipe', 'pipe', 'pipe'],
   });
+  const PATIENT = PATIENCE.join(' ');
   const shows = (run, text) => until(`the terminal shows ${text}`, () => run.stdout.includes(text));
 
   it('is given to the command, and taken back', async () => {
-    const tty = terminal(`$HF run tty-1 -- sh -c 'echo ready; read line; echo "command: $line"'; read line; echo "shell: $line"`);
+    const tty = terminal(`$HF run ${PATIENT} tty-1 -- sh -c 'echo ready; read line; echo "command: $line"'; read line; echo "shell: $line"`);
     await shows(tty, 'ready');
     tty.child.stdin.write('one\n');
     await shows(tty, 'command: one');
@@ -334,7 +340,7 @@ describe('a terminal', { concurrency: 3 }, () => {
   });
 
   it('interrupts the command', async () => {
-    const tty = terminal(`$HF run tty-2 -- sh -c 'echo ready; exec sleep 20'; echo "exit $?"`);
+    const tty = terminal(`$HF run ${PATIENT} tty-2 -- sh -c 'echo ready; exec sleep 20'; echo "exit $?"`);
     await shows(tty, 'ready');
     tty.child.stdin.write('\x03');
     await shows(tty, 'exit 130');
@@ -342,7 +348,7 @@ describe('a terminal', { concurrency: 3 }, () => {
   });
 
   it('stops the command and the wrapper, and the shell brings both back', async () => {
-    const tty = terminal(`bash -mc '$HF run tty-3 -- sh -c "echo ready; read line; echo got \\$line"; echo "job $?"; fg >/dev/null; echo "end $?"'`);
+    const tty = terminal(`bash -mc '$HF run ${PATIENT} tty-3 -- sh -c "echo ready; read line; echo got \\$line"; echo "job $?"; fg >/dev/null; echo "end $?"'`);
     await shows(tty, 'ready');
     tty.child.stdin.write('\x1a');
     await shows(tty, 'job 147');
@@ -353,7 +359,7 @@ describe('a terminal', { concurrency: 3 }, () => {
   });
 
   it('stops a reader in the background, and the shell brings it to the front', async () => {
-    const tty = terminal(`bash -mc '$HF run tty-4 -- sh -c "echo ready; read line; echo got \\$line" & while ! jobs | grep -q Stopped; do sleep 0.05; done; echo stopped; fg >/dev/null; echo "end $?"'`);
+    const tty = terminal(`bash -mc '$HF run ${PATIENT} tty-4 -- sh -c "echo ready; read line; echo got \\$line" & while ! jobs | grep -q Stopped; do sleep 0.05; done; echo stopped; fg >/dev/null; echo "end $?"'`);
     await shows(tty, 'stopped');
     tty.child.stdin.write('word\n');
     await shows(tty, 'got word');

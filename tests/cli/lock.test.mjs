@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { begin, holdfast, json, lock as lockOn, run, sqliteLocks, until } from '../support/cli.mjs';
+import { begin, holdfast, json, lock as lockOn, PATIENCE, run, sqliteLocks, until } from '../support/cli.mjs';
 import { startRedis } from '../support/redis.mjs';
 import { HOLDFAST, reap, sqliteQuery } from '../support/server.mjs';
 
@@ -38,7 +38,8 @@ for (const kind of ['sqlite', 'redis']) {
     it('ends the script of the manual page if it cannot be got', async () => {
       const manual = fs.readFileSync(new URL('../../docs/man/holdfast.1', import.meta.url), 'utf8');
       const [, example] = manual.match(/^A lock around several commands[^]*?\.Bd[^\n]*\n([^]*?)\.Ed$/m);
-      const wrap = () => ['sh', '-c', `PATH=${path.dirname(HOLDFAST)}:$PATH\n${example}echo "deploys as $owner with $fence"`];
+      const patient = example.replaceAll(/holdfast lock \w+/g, `$& ${PATIENCE.join(' ')}`);
+      const wrap = () => ['sh', '-c', `PATH=${path.dirname(HOLDFAST)}:$PATH\n${patient}echo "deploys as $owner with $fence"`];
       const free = await holdfast(url(), [], { wrap });
       assert.match(free.stdout, /^deploys as [0-9a-f]{32} with \d+\n$/, free.stderr);
       assert.equal((await run(url(), ['-n', 'deploy', '--', 'true'])).code, 0); // it was released
@@ -47,7 +48,7 @@ for (const kind of ['sqlite', 'redis']) {
     });
 
     it('cannot be renewed or released by another owner', async () => {
-      const { owner } = await json(url(), ['lock', 'get', 'mine']);
+      const { owner } = await json(url(), ['lock', 'get', 'mine', '--ttl', '5m']);
       const other = owner.replace(/^./, (c) => (c === '0' ? '1' : '0'));
       assert.equal((await lock('release', 'mine', '--owner', other)).code, 76);
       assert.equal((await lock('renew', 'mine', '--owner', other)).code, 76);
@@ -65,7 +66,7 @@ for (const kind of ['sqlite', 'redis']) {
     });
 
     it('leaves no place in the queue if the wait is interrupted', async () => {
-      const { owner } = await json(url(), ['lock', 'get', 'patience']);
+      const { owner } = await json(url(), ['lock', 'get', 'patience', '--ttl', '5m']);
       const waiter = begin(url(), ['lock', 'get', 'patience', '--timeout', '60s']);
       const waiting = async () => (await json(url(), ['lock', 'show', 'patience'])).waiters.length;
       await until('it waits', async () => await waiting() === 1);
@@ -107,7 +108,7 @@ for (const kind of ['sqlite', 'redis']) {
       const [holder] = shown.holders;
       assert.deepEqual([holder.owner, holder.label, holder.mode, holder.fence], [held.owner, 'me', 'exclusive', held.fence]);
       assert.ok(holder.expires_in_ms > 0 && holder.expires_in_ms <= 30_000);
-      await json(url(), ['lock', 'get', 'show/two', '--shared']);
+      await json(url(), ['lock', 'get', 'show/two', '--shared', '--ttl', '5m']);
       assert.equal((await lock('ls', 'show/')).stdout, 'show/one\nshow/two\n');
       assert.deepEqual((await json(url(), ['lock', 'ls', 'show/'])).map(({ name }) => name), ['show/one', 'show/two']);
       assert.match((await lock('show', 'show/two')).stdout, /^show\/two: held, 0 waiting.*\n {2}holder [0-9a-f]{32} shared fence \d+/);

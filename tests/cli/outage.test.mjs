@@ -91,7 +91,7 @@ describe('a waiter whose time or patience ends', () => {
   after(() => redis.stop());
 
   it('exits with 69 if its wait ends in an outage, and with 128+n after a signal', async () => {
-    const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '60s']);
+    const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '10m']);
     const patient = begin(redis.url, ['run', '--timeout', TIMEOUT, 'end', '--', 'true']);
     await until('one waits', async () => (await json(redis.url, ['lock', 'show', 'end'])).waiters.length === 1);
     const waiter = begin(redis.url, ['run', '--timeout', TIMEOUT, '--wait', '15s', 'end', '--', 'true']);
@@ -99,19 +99,20 @@ describe('a waiter whose time or patience ends', () => {
     await redis.stop();
     const { code, ms, stderr } = await waiter.result;
     assert.equal(code, 69, stderr);
-    assert.ok(ms >= 15_000 && ms < 35_000, `${ms}`);
+    assert.ok(ms >= 15_000, `${ms}`);
+    assertTook(ms, 35_000, 'the wait');
     assert.match(stderr, /Connection refused/);
     assert.equal(patient.ended, null);
     patient.child.kill('SIGTERM');
     const began = performance.now();
     assert.equal((await patient.result).code, 143);
-    assert.ok(performance.now() - began < 15_000);
+    assertTook(performance.now() - began, 15_000, 'the end after a signal');
     await redis.start();
     assert.equal((await lock(redis.url, ['release', 'end', '--owner', owner])).code, 0);
   });
 
   it('with --retry counts a try that finds the coordinator out of reach', async () => {
-    const { owner } = await json(redis.url, ['lock', 'get', 'retry', '--ttl', '60s']);
+    const { owner } = await json(redis.url, ['lock', 'get', 'retry', '--ttl', '10m']);
     const retry = (n) => begin(redis.url, ['run', '--timeout', TIMEOUT, '--retry', `${n}`, '--retry-delay', '200ms', 'retry', '--', 'true']);
     const clients = () => redis.cli('CLIENT', 'LIST').split('\n').length;
     const asked = () => [...redis.cli('INFO', 'commandstats').matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce((sum, [, n]) => sum + Number(n), 0);
@@ -126,7 +127,8 @@ describe('a waiter whose time or patience ends', () => {
     await redis.stop();
     const { code, ms } = await few.result;
     assert.equal(code, 69);
-    assert.ok(ms >= 15_000 && ms < 60_000, `${ms}`);
+    assert.ok(ms >= 15_000, `${ms}`);
+    assertTook(ms, 60_000, 'all tries');
     await redis.start();
     assert.equal((await lock(redis.url, ['release', 'retry', '--owner', owner])).code, 0);
     assert.equal((await many.result).code, 0);
@@ -137,7 +139,7 @@ describe('a waiter whose time or patience ends', () => {
     for (const args of [['x'], ['--wait', '1h', 'x'], ['--retry', '1000', 'x']]) {
       const { code, ms } = await run(redis.url, [...args, '--', 'true']);
       assert.equal(code, 69);
-      assert.ok(ms < 20_000, `${ms}`);
+      assertTook(ms, 20_000, 'the failure');
     }
     await redis.start();
   });

@@ -7,7 +7,7 @@ import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { beginRun, freePort, holdfast, run, sqliteLocks } from '../support/cli.mjs';
 import { startRedis } from '../support/redis.mjs';
-import { environment, HOLDFAST, launch, reap } from '../support/server.mjs';
+import { assertTook, environment, HOLDFAST, launch, reap } from '../support/server.mjs';
 
 const locks = sqliteLocks();
 const { url } = locks;
@@ -90,7 +90,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
   });
 
   it('but options may follow the name', async () => {
-    assert.equal((await run(url, ['behind', '--ttl', '5s', '-n', '--', 'true'])).code, 0);
+    assert.equal((await run(url, ['behind', '--ttl', '60s', '-n', '--', 'true'])).code, 0);
   });
 
   it('but --help prints everything, with 0', async () => {
@@ -163,10 +163,10 @@ describe('an unreachable coordinator: 69', { concurrency: 4 }, () => {
 
   it('a host that never answers, within its timeout', async () => {
     const { ms } = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], `redis://127.0.0.1:${hole.address().port}`);
-    assert.ok(ms < 20_000, `${ms}`);
+    assertTook(ms, 20_000, 'the failure');
     // No network routes this address.
     const lost = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], 'redis://192.0.2.1');
-    assert.ok(lost.ms < 20_000, `${lost.ms}`);
+    assertTook(lost.ms, 20_000, 'the failure');
   });
 
   it('a host name that does not exist', async () => {

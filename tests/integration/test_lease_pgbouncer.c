@@ -18,7 +18,7 @@ static int pooler_stop(void **state)
 
 static enum hf_result open_lease(struct lease **ret, struct hf_fault *fault)
 {
-    const struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
+    const struct lease_options options = {.timeout_ms = 20000, .clock = &clock_system};
     return lease_open(lease_driver_for(pooler.url), pooler.url, &options, ret, fault);
 }
 
@@ -46,7 +46,7 @@ static void a_pooler_of_statements_is_refused(void **state)
 static void *take_after_waiting(void *ctx)
 {
     struct lease *l = ctx;
-    struct lease_request r = {.key = "a", .key_len = 1, .ttl_ms = 10000, .slots = 1, .queue = true};
+    struct lease_request r = {.key = "a", .key_len = 1, .ttl_ms = 60000, .slots = 1, .queue = true};
     struct lease_verdict v = {.result = HF_TAKEN};
     memset(r.owner, 'w', sizeof r.owner);
     for (int i = 0; i < 100 && lease_acquire(l, &r, &v, NULL) == HF_DONE && v.result == HF_TAKEN;
@@ -60,7 +60,7 @@ static void a_pooler_of_sessions_carries_locks_and_wakes_waiters(void **state)
     (void)state;
     struct hf_fault fault = {0};
     struct lease *l = NULL, *m = NULL;
-    struct lease_request r = {.key = "a", .key_len = 1, .ttl_ms = 10000, .slots = 1};
+    struct lease_request r = {.key = "a", .key_len = 1, .ttl_ms = 60000, .slots = 1};
     struct lease_verdict v = {0};
     pthread_t thread;
     void *taken = NULL;

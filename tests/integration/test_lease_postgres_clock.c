@@ -9,9 +9,9 @@
 #include "support/lease_calls.h"
 #include "support/postgres_server.h"
 
-#define TTL_MS 3000
+#define TTL_MS 6000 /* a client or the server may be kept from running for a second or two */
 #define RENEW_MS 50
-#define STEP_S 8 /* longer than the TTL, and than a waiter's silence */
+#define STEP_S 16 /* longer than the TTL, and than a waiter's silence */
 #define STEPS 4
 #define MARGIN_MS 50 /* as src/lock counts a holder's deadline */
 

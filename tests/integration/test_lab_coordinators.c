@@ -143,6 +143,8 @@ static void three_servers_have_three_clocks(void **state)
 static const char *sql(const char *url, const char *text, char ret[64])
 {
     PGconn *db = PQconnectdb(url);
+    for (int i = 0; PQstatus(db) != CONNECTION_OK && i < 30; i++)
+        PQreset(db); /* it may stand still for longer than the URL's connect_timeout */
     PGresult *result = PQexec(db, text);
     ret[0] = '\0';
     if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) > 0)

@@ -7,13 +7,12 @@ import { itOnce, only, pool, reap, start, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const EVENTS = 60;
-const WAIT_MS = 60_000;
 const hall = (rows, seats) => ({ sections: [{ name: 'S', price: 100, rows, seats_per_row: seats }] });
 
 const loaded = (server) => server.metric('holdfast_events_loaded');
 const bytes = (server) => server.metric('holdfast_event_memory_bytes');
 const left = (server) => server.metric('holdfast_events_left_total');
-const untilLoaded = (server, n) => until(`${n} events are in memory`, async () => await loaded(server) === n, WAIT_MS);
+const untilLoaded = (server, n) => until(`${n} events are in memory`, async () => await loaded(server) === n);
 const seats = (server, event, headers) => server.get(`/v1/events/${event.id}/seats`, headers);
 
 describe('events that nobody asks for', () => {
@@ -82,7 +81,7 @@ describe('events that nobody asks for', () => {
     const gone = await left(server) + 1; // before it comes: it may leave as soon as it was read
     const other = await server.createEvent();
     await seats(server, other);
-    await until('the other event has left', async () => await left(server) >= gone && await loaded(server) === 1, WAIT_MS);
+    await until('the other event has left', async () => await left(server) >= gone && await loaded(server) === 1);
     const hold = await server.grant(event, 'S-B-1');
     const { data } = await stream.find();
     assert.deepEqual(data.changes, [['S-B-1', 'h']]);
@@ -120,7 +119,7 @@ describe('too many events', { skip: only('sqlite', 'the ledger has no part in it
       await seats(server, event);
       await seats(server, used);
       // Reads come faster than the worker's turns; an event that has come beyond the limit is one too many.
-      await until('there is room', async () => await bytes(server) <= MAX + one, WAIT_MS);
+      await until('there is room', async () => await bytes(server) <= MAX + one);
     }
     assert.ok(await left(server) > 0);
     assert.equal((await server.read(`/v1/holds/${hold.id}`)).status, 'active');

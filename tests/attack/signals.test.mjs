@@ -32,7 +32,7 @@ describe('signals', () => {
     const event = await server.createEvent();
     await server.grant(event, 'S-A-1');
     process.kill(server.pid, 'SIGQUIT');
-    await until('it has ended', () => server.run.ended, 30_000);
+    await until('it has ended', () => server.run.ended);
     assert.deepEqual(server.run.ended, { code: 0, signal: null });
     assert.match(server.stderr, /msg="draining" signal=QUIT\n(.*\n)*.*msg="stopped"\n$/);
     await server.stop({ keep: true });
@@ -44,7 +44,7 @@ describe('signals', () => {
     process.kill(server.pid, 'SIGTERM');
     await until('it is not ready', async () => (await server.get('/readyz')).status === 503);
     process.kill(server.pid, 'SIGQUIT');
-    await until('it has ended', () => server.run.ended, 30_000);
+    await until('it has ended', () => server.run.ended);
     assert.deepEqual(server.run.ended, { code: 0, signal: null });
     await server.stop();
   });

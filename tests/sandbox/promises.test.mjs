@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, describe, it } from 'node:test';
 import Stripe from 'stripe';
-import { pool, reap, removeTempDir, tempDir, until } from '../support/server.mjs';
+import { assertTook, pool, reap, removeTempDir, tempDir, until } from '../support/server.mjs';
 import { startReceiver, startSandbox } from '../support/sandbox.mjs';
 
 after(reap);
@@ -182,7 +182,7 @@ describe('faults', () => {
     const began = Date.now();
     await sandbox.stop();
     await held;
-    assert.ok(Date.now() - began < 15_000);
+    assertTook(Date.now() - began, 15_000, 'the end of the sandbox');
   });
 });
 

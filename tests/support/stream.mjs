@@ -54,7 +54,7 @@ export class Stream {
   get json() { return JSON.parse(this.text); }
 
   // Resolves to the first message that `fits`, received already or later; to null if the stream ends first.
-  async find(fits = () => true, timeoutMs = 30_000) {
+  async find(fits = () => true, timeoutMs = 120_000) {
     const deadline = Date.now() + timeoutMs;
     for (let i = 0; ; i++) {
       while (i >= this.messages.length) {

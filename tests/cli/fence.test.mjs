@@ -30,7 +30,7 @@ async function stop(wrapper) {
     const { code } = await holdfast(locks.url, ['lock', 'get', `probe-${++probes}`, '--ttl', '1s', '--timeout', '5s']);
     if (code !== 0) for (const pid of pids) process.kill(pid, 'SIGCONT');
     return code === 0;
-  }, 60_000);
+  });
 }
 
 // `write` is a shell command that writes $WHO, and may use $HOLDFAST_FENCE.  Resolves to the output of A's write.

@@ -472,7 +472,8 @@ describe('a restore', () => {
     const file = newFile();
     await backup(place.url, file);
     const margin = async (...options) => (await restore(file, `sqlite:${newFile()}`, ...options)).fence_margin;
-    assert.equal(await margin(), 1_000_000);
+    const least = await margin(); // of ten seconds, unless the machine stood still for longer
+    assert.ok(least >= 1_000_000 && least < 600_000 * 100, `${least}`);
     assert.equal(await margin('--fence-margin', '7'), 7);
     const tenHours = 36_000_000;
     tamper(`sqlite:${file}`, `UPDATE log SET at = at - ${tenHours}, until = CASE WHEN until = 0 THEN 0 ELSE until - ${tenHours} END;

@@ -624,7 +624,7 @@ describe('a lock', () => {
     const own = await start();
     try {
       const [ann, ben] = [0, 1].map(() => new Client(`http://127.0.0.1:${own.port}`));
-      const lock = await ann.lock('a', { ttl: 1.5 });
+      const lock = await ann.lock('a', { ttl: 10 });
       const { signal } = lock;
       own.pause();
       await aborted(signal); // nothing else could tell it

@@ -16,6 +16,7 @@ export async function startEndpoint(secret, onNotice) {
   const notices = new Map();
   const wrong = [];
   const waiting = []; // for the answers to `ask`, which come in the order of the questions
+  let failure; // of the thread
   const take = {
     answer: (port) => waiting.shift().resolve(port),
     wrong: (body) => wrong.push(body),
@@ -27,8 +28,15 @@ export async function startEndpoint(secret, onNotice) {
     },
   };
   worker.on('message', ([what, value]) => take[what](value));
-  worker.on('error', (error) => { for (const { reject } of waiting.splice(0)) reject(error); });
-  const ask = () => new Promise((resolve, reject) => { waiting.push({ resolve, reject }); worker.postMessage('port'); });
+  worker.on('error', (error) => {
+    failure = error;
+    for (const { reject } of waiting.splice(0)) reject(error);
+  });
+  const ask = () => new Promise((resolve, reject) => {
+    if (failure) return reject(failure);
+    waiting.push({ resolve, reject });
+    return worker.postMessage('port');
+  });
   const url = `http://127.0.0.1:${await ask()}/notices`;
   return { notices, wrong, url, caughtUp: ask, stop: () => worker.terminate() };
 }

@@ -288,8 +288,8 @@ class Till {
       if (!isDeepStrictEqual(left, before)) deadline = Math.min(ends + SETTLE_MAX_MS, Math.max(deadline, Date.now() + SETTLE_MS));
       this.summary = summary(read);
     } while (left.length > 0 && Date.now() < deadline);
-    assert.deepEqual(left, [], `the books do not agree ${Date.now() - ends} ms after the end, at ${Date.now()}`);
     await this.endpoint.caughtUp();
+    assert.deepEqual(left, [], `the books do not agree ${Date.now() - ends} ms after the end, at ${Date.now()}`);
     assert.deepEqual(this.endpoint.wrong, [], 'notifications with wrong signatures');
   }
 

@@ -189,8 +189,8 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h test
 # Coordinators of three servers, of which some are lost.
 ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ensemble.c))
 # Larger crowds of waiters, and every claim about a moment, which a busy machine skips without HF_TIMES=1.
-CROWD_TESTS = $(patsubst %.c,build/%,$(sort $(wildcard tests/conformance/test_*.c) \
-              $(shell grep -lw 'TIMELY_CLAIM\|timely' tests/*/test_*.c)))
+CROWD_TESTS = $(filter-out $(ENSEMBLE_TESTS),$(patsubst %.c,build/%,$(sort $(wildcard tests/conformance/test_*.c) \
+              $(shell grep -lw 'TIMELY_CLAIM\|timely\|HF_TIMES' tests/*/test_*.c))))
 # Every call to the disk fails in turn.
 DISK_TESTS = build/tests/fault/test_io build/tests/fault/test_lease_io
 
@@ -266,7 +266,6 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 	@HF_SOAK=1 HOLDFAST_TEST_BACKEND=postgres tests/run --node tests/server/migrate.test.mjs build/asan
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do HF_TIMES=1 $$test || exit; done
-	@HF_TIMES=1 build/asan/tests/integration/test_lease_zookeeper_faults
 	@$(MAKE) $(CROWD_TESTS)
 	@for test in $(CROWD_TESTS); do HF_CROWD=1000 HF_TIMES=1 $$test || exit; done
 	@$(MAKE) $(DISK_TESTS)

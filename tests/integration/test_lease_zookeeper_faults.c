@@ -219,12 +219,13 @@ static int64_t lose_the_data(void)
 }
 
 /* The best of several tries is long before a TTL has passed: a server that is starting may drop
- * what a client asks, which then waits for two thirds of the TTL. */
+ * what a client asks, which then waits for two thirds of the TTL.  HF_TIMES=1 has one try. */
 static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **state)
 {
     (void)state;
     int64_t best_ms = INT64_MAX;
-    for (int i = 0; i < 5 && best_ms >= 15000; i++) {
+    int tries = getenv("HF_TIMES") ? 1 : 5;
+    for (int i = 0; i < tries && best_ms >= 15000; i++) {
         int64_t took_ms = lose_the_data();
         best_ms = took_ms < best_ms ? took_ms : best_ms;
     }

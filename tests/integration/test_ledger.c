@@ -1303,12 +1303,14 @@ static void a_ledger_of_a_newer_program_is_refused(void **state)
     assert_null(lab.l);
 }
 
-/* A writer that joins another one of its process: on a file there is no second writer. */
+/* A file has no second writer that could join the first. */
 static void a_connection_that_joins_does_not_look_at_the_schema_again(void **state)
 {
     (void)state;
+    if (!on_postgres)
+        skip();
     script("INSERT INTO schema_version (version) VALUES (1000)");
-    struct db_options options = {.clock = &lab.clock.clock, .writer = on_postgres};
+    struct db_options options = {.clock = &lab.clock.clock, .writer = true};
     struct hf_err err = {0};
     struct ledger *other;
     ok(ledger_join(lab.url, &options, &other, &err), &err);

@@ -452,8 +452,8 @@ static pid_t stays(int fd, pid_t leader)
     return leader;
 }
 
-/* Returns how soon a leader was succeeded that was killed: the best time, since a busy machine only
- * makes it later. */
+/* Returns how soon a killed leader was succeeded: the best time, since a busy machine only makes it
+ * later. */
 static int64_t kill_leader_after_leader(const char *url)
 {
     enum { N = 3 };
@@ -485,11 +485,13 @@ static int64_t kill_leader_after_leader(const char *url)
     return best_ms;
 }
 
+/* HF_TIMES=1 has one try. */
 static void assert_succeeded_within_the_ttl(const char *url)
 {
     const int64_t most_ms = LEAD_TTL_MS + 1500;
     int64_t took_ms = INT64_MAX;
-    for (int i = 0; i < 10 && took_ms >= most_ms; i++)
+    int tries = getenv("HF_TIMES") ? 1 : 10;
+    for (int i = 0; i < tries && took_ms >= most_ms; i++)
         took_ms = kill_leader_after_leader(url);
     assert_true(took_ms < most_ms);
 }

@@ -34,9 +34,13 @@ describe('a checkout', () => {
 
   describe('begins', () => {
     it('with a pending booking that has everything the buyer needs to pay', async () => {
-      const event = await createEvent();
-      const hold = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 }, owner: 'Ann' });
-      const booking = await shop.payable(assertOk(await shop.book(hold, { email: 'ann@shop.example', reference: 'order 1' }), 201));
+      let event, hold, booking;
+      for (let tries = 5; booking?.payment.status !== 'requires_payment'; tries--) { // a provider that stands still is waited for for 3 s
+        assert.ok(tries > 0, 'no answer has the intent');
+        event = await createEvent();
+        hold = await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 1 }, owner: 'Ann' });
+        booking = assertOk(await shop.book(hold, { email: 'ann@shop.example', reference: 'order 1' }), 201);
+      }
       assert.deepEqual(Object.keys(booking), ['object', 'id', 'status', 'hold', 'event', 'seats', 'areas', 'amount', 'currency', 'number',
         'payment', 'fence', 'reference', 'owner', 'created_at', 'expires_at', 'cancelled_at', 'reason']);
       assert.match(booking.id, BOOKING_ID);
@@ -210,8 +214,9 @@ describe('a checkout', () => {
       await shop.breakProvider('create');
       const began = Date.now();
       const booking = assertOk(await shop.book(hold), 201);
-      assertTook(Date.now() - began, 15_000, 'the wait of 3 s for the provider');
+      const tookMs = Date.now() - began;
       await shop.mendProvider();
+      assertTook(tookMs, 15_000, 'the wait of 3 s for the provider');
       assert.deepEqual([booking.status, booking.payment.status, booking.payment.intent, booking.payment.client_secret], ['pending', 'creating', null, null]);
       const ready = await shop.settled(booking, 'pending', 'requires_payment');
       await shop.pay(ready);

@@ -14,16 +14,18 @@ import { freePort, reap } from '../support/server.mjs';
 const locks = sqliteLocks();
 const doctor = (url, ...args) => holdfast(undefined, ['doctor', ...args, url]);
 
-// The lock that it tries has a TTL of 3 s: one that a machine which stood still has ended is tried again.
-const outlasted = ({ findings }) => !findings.some(({ topic, text }) => topic === 'rights' && /cannot be (renewed|released)/.test(text));
+// The lock that it tries has a TTL of 3 s.  If the machine stood still for longer, the examination is repeated.
+async function patiently(url, ...args) {
+  for (let tries = 4; ; tries--) {
+    const made = await doctor(url, ...PATIENCE, ...args);
+    if (tries === 1 || !/rights.*cannot be (renewed|released)/.test(made.stdout)) return made;
+  }
+}
 
 async function examination(url, ...args) {
-  const { code, report } = await until('its lock outlasts the examination', async () => {
-    const { code: exit, stdout, stderr } = await doctor(url, '--json', ...PATIENCE, ...args);
-    assert.equal(stderr, '');
-    const found = JSON.parse(stdout);
-    return outlasted(found) && { code: exit, report: found };
-  });
+  const { code, stdout, stderr } = await patiently(url, '--json', ...args);
+  assert.equal(stderr, '');
+  const report = JSON.parse(stdout);
   assert.equal(report.object, 'examination');
   assert.equal(code, ['warning', 'danger'].includes(report.grade) ? 1 : 0);
   const order = ['good', 'note', 'warning', 'danger'];
@@ -85,18 +87,15 @@ describe('holdfast doctor', () => {
       assert.ok(report.latency_us.median <= report.latency_us.worst);
       assert.ok(report.survives && report.verdict.endsWith('.'));
       if (name !== 'memory') assert.deepEqual(await json(url(), ['lock', 'ls']), []);
-      const stdout = await until('its lock outlasts the examination', async () => {
-        const { stdout: text } = await doctor(url(), ...PATIENCE);
-        return !/cannot be (renewed|released)/.test(text) && text;
-      });
+      const { stdout } = await patiently(url());
       assert.match(stdout, /^good {5}rights {7}A lock was taken.*\n/m);
       assert.match(stdout, /^(A lock here is worth|Do not rely on a lock here).*\nSurvives: /m);
     });
   }
 
   it('takes the coordinator from --lock or the environment, too', async () => {
-    assert.equal((await holdfast(locks.url, ['doctor'])).code, (await doctor(locks.url)).code);
-    assert.match((await holdfast(undefined, ['doctor', '--lock', locks.url])).stdout, /rights/);
+    assert.match((await holdfast(locks.url, ['doctor', ...PATIENCE])).stdout, /rights/);
+    assert.match((await holdfast(undefined, ['doctor', ...PATIENCE, '--lock', locks.url])).stdout, /rights/);
     for (const args of [[], ['--lock', 'memory:', 'memory:'], ['memory:', 'memory:'], ['--frobnicate']]) {
       assert.equal((await holdfast(undefined, ['doctor', ...args])).code, 64, args.join(' '));
     }

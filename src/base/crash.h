@@ -3,9 +3,9 @@
  * all of those, and compares the books of ledger and provider afterwards;
  * tests/server/migrate.test.mjs ends a migration.
  *
- * Builds with -DHF_CRASH_POINTS, which are those of the sanitizers, look at HOLDFAST_CRASH_AT: NAME
- * or NAME:N for the Nth time that the place is reached.  Without that variable nothing happens.  In
- * all other builds, the product among them, CRASH_POINT is empty. */
+ * Builds with -DHF_CRASH_POINTS, which are those of the sanitizers and of coverage, look at
+ * HOLDFAST_CRASH_AT: NAME or NAME:N for the Nth time that the place is reached.  Without that
+ * variable nothing happens.  In all other builds, the product among them, CRASH_POINT is empty. */
 #ifndef HF_BASE_CRASH_H
 #define HF_BASE_CRASH_H
 

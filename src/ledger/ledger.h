@@ -34,8 +34,8 @@ struct ledger;
 /* Opens a connection.  A writer also checks that the schema is ours, and brings it up to date. */
 HF_MUST_USE enum hf_status ledger_open(const char *url, const struct db_options *options,
                                        struct ledger **ret, struct hf_err *err);
-/* Opens one more connection of a process that has a writer's: what that one found is not looked for
- * again, which costs a server of PostgreSQL more than a session. */
+/* Opens one more connection in a process that already has a writer's.  The schema is not checked
+ * again: on PostgreSQL that check costs more than the session. */
 HF_MUST_USE enum hf_status ledger_join(const char *url, const struct db_options *options,
                                        struct ledger **ret, struct hf_err *err);
 void ledger_close(struct ledger *l); /* accepts NULL */

@@ -16,7 +16,7 @@ const READER = path.join(path.dirname(HOLDFAST), 'tests/history/reader');
 const TIMEOUT_MS = 5000; // --cell-timeout: on a busy machine a master may stand still for a second or two, and must not be replaced for that
 const TAKEOVER_MS = 3 * (TIMEOUT_MS + 1000); // what is promised, three times, for a busy machine
 const LONG_MS = 600_000; // of a session that nobody keeps alive
-const WAIT_MS = 60_000; // the longest that there is
+const WAIT_MS = 60_000; // the server's maximum
 const PATIENCE = ['--timeout', '5s']; // for one exchange of a command, which may stand still, too
 
 let cell;

@@ -50,7 +50,7 @@ describe('a live map in a browser', { concurrency: 2 }, () => {
   // Opens the shop's page, in which `follow` has the seats that changed in `seen`.
   async function open({ shop, event }, follow, { port }) {
     const page = await browser.newPage();
-    page.setDefaultTimeout(120_000); // claims nothing, as that of `until`
+    page.setDefaultTimeout(120_000); // as long as `until` waits; it claims nothing
     await page.goto(`http://127.0.0.1:${shop.address().port}/`);
     await page.addScriptTag({ content: `${EXAMPLE}\nvar seen = {}, states = [];\n(${follow})('http://127.0.0.1:${port}/v1/events/${event.id}')` });
     return page;

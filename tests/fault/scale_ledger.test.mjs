@@ -69,7 +69,7 @@ describe('standbys', () => {
     };
     commitsWaitFor('');
     const site = await backends.pair({ n: 1 });
-    // Returns false if the machine stood still until the server said that it does not know, which it says after five seconds.
+    // Returns false if the server gave up first: after five seconds it says that the outcome is unknown.
     const isKeptBack = async (seat) => {
       commitsWaitFor('nobody');
       let answered = false;

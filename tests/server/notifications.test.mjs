@@ -129,8 +129,8 @@ describe('the shop', () => {
       endpoint.answer = () => 200;
       return { booking, n_refused: endpoint.about(booking).length };
     };
-    // The second attempt comes after five seconds, the third one after five minutes, for which nobody waits: another booking is
-    // refused if the machine stood still until the second one.
+    // The second attempt comes after five seconds, the third one after five minutes, for which nobody waits: if the
+    // machine stood still until the second one, the story is repeated with another booking.
     let refused = await refusedFor();
     for (let tries = 4; refused.n_refused > 1; tries--) {
       assert.ok(tries > 0, 'the second attempt was always refused, too');

@@ -613,7 +613,7 @@ describe('the server does what the document says', () => {
     const headers = { 'Idempotency-Key': newKey() };
     const body = { hold: held.id, email: 'ann@shop.example', reference: 'order-8' };
     const made = await drive('createBooking', 201, { body, headers, as: 'seller' });
-    const booking = await shows(made.json.id, ({ payment }) => payment.status !== 'creating'); // for which the answer does not wait for ever
+    const booking = await shows(made.json.id, ({ payment }) => payment.status !== 'creating'); // the answer may come before the intent
     assert.deepEqual([booking.status, booking.payment.provider, booking.payment.status], ['pending', 'sandbox', 'requires_payment']);
     const again = await drive('createBooking', 201, { body, headers, as: 'seller' });
     assert.equal(again.json.payment.client_secret, null);

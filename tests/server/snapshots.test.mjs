@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { fold, readAudit } from '../support/audit.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { areasOf, assertTook, itOnce, mapOf, not, reap, sleep, start, until } from '../support/server.mjs';
-import { encode, Wire } from '../support/wire.mjs';
+import { Wire } from '../support/wire.mjs';
 
 const AT_ONCE = 5;
 const EVERY_MS = 200;

@@ -27,7 +27,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const binary = (name, fallback) => path.resolve(root, process.env[name] || fallback);
 export const HOLDFASTD = binary('HOLDFASTD', 'build/holdfastd');
 export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
-// Whether the server can be told to end at a point of src/base/crash.h: the product cannot.
+// Whether this build has the crash points of src/base/crash.h.  The product has none.
 export const HAS_CRASH_POINTS = /\/build\/(?:asan|tsan|coverage)\//.test(HOLDFASTD);
 
 // Waits that claim nothing about time outlast a busy machine and a sanitizer.

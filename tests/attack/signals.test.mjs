@@ -9,8 +9,8 @@ import { reap, start, until } from '../support/server.mjs';
 const IGNORED = ['PIPE', 'USR1', 'USR2', 'ALRM', 'VTALRM', 'PROF', 'IO', 'PWR', 'XCPU', 'XFSZ', 'STKFLT', '34', '41', '64'];
 const HARMLESS = ['CHLD', 'CONT', 'URG', 'WINCH'];
 
-// Sends a signal, also one that Node has no name for.
-const send = (pid, name) => execFileSync('kill', [`-${name}`, String(pid)]);
+// Sends a signal, also one that Node has no name for.  A bare Debian has no program `kill`.
+const send = (pid, name) => execFileSync('bash', ['-c', 'kill "-$0" "$1"', name, String(pid)]);
 
 describe('signals', () => {
   let server;

@@ -10,7 +10,7 @@ import { startRedis } from '../support/redis.mjs';
 import { assertTook, newKey, reap, sleep, until } from '../support/server.mjs';
 import { CARDS, openTill } from '../support/till.mjs';
 
-const TAKE_OVER_MS = 45_000; // a lease of 30 s, and the repetition of a call that is still being held
+const TAKE_OVER_MS = 45_000; // a lease of 25 s, and the repetition of a call that is still being held
 const HELD = 'timeout_after'; // the provider does what it is asked to, and does not answer
 
 describe('a server that holds the lease of a job', () => {

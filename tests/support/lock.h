@@ -33,6 +33,9 @@ struct hf_locks *faulty_open(int64_t timeout_ms);
 
 int64_t boot_ms(void);
 void nap_ms(int64_t ms);
+/* Returns the least that `work` returns in `tries` calls, and stops at one below `enough_ms`: a busy
+ * machine only makes it more. */
+int64_t soonest_ms(int64_t (*work)(void), int tries, int64_t enough_ms);
 /* Up to 30 s. */
 bool becomes(bool (*is)(void *ctx), void *ctx);
 size_t holders_of(struct hf_locks *locks, const char *name);
